@@ -1,0 +1,43 @@
+/*
+ * str.h - growing text buffer, locale-free number parsing and small text helpers.
+ *
+ * An rt_str remembers the first failure to grow: append calls need no check, rt_str_status tells at the end.
+ */
+#ifndef RT_BASE_STR_H
+#define RT_BASE_STR_H
+
+#include "base/status.h"
+
+typedef struct rt_str {
+    char *p; /* always NUL-terminated once something was appended; may be NULL when empty */
+    size_t len, cap;
+    rt_status st;
+} rt_str;
+
+void rt_str_init(rt_str *s);
+void rt_str_deinit(rt_str *s);
+void rt_str_clear(rt_str *s);
+void rt_str_append(rt_str *s, const char *text);
+void rt_str_append_n(rt_str *s, const char *text, size_t n);
+void rt_str_append_char(rt_str *s, char c);
+void rt_str_appendf(rt_str *s, const char *fmt, ...) RT_PRINTF(2, 3);
+rt_status rt_str_status(const rt_str *s) RT_MUST_CHECK;
+const char *rt_str_text(const rt_str *s); /* never NULL */
+
+char *rt_strdup(const char *s); /* rt_alloc'ed; NULL on failure with the error recorded */
+bool rt_str_starts(const char *s, const char *prefix);
+bool rt_str_ends(const char *s, const char *suffix);
+
+/* Whole-text parsers: leading/trailing space, hex, locale commas, trailing junk and overflow are refused (false).
+ * rt_parse_f64 accepts decimal notation and "inf", "nan" only when allow_nonfinite. Correctly rounded. */
+bool rt_parse_i64(const char *s, size_t n, int64_t *out);
+bool rt_parse_u64(const char *s, size_t n, uint64_t *out);
+bool rt_parse_f64(const char *s, size_t n, bool allow_nonfinite, double *out);
+/* Shortest text that reads back to the same double (float); locale-free. buf >= 40 bytes. */
+void rt_format_f64(char *buf, double v);
+void rt_format_f32(char *buf, float v);
+/* Damerau-Levenshtein distance, and the index of the nearest of n names if it is near enough to suggest, else -1. */
+int rt_str_distance(const char *a, const char *b);
+int64_t rt_str_nearest(const char *s, const char *const *names, int64_t n);
+
+#endif
