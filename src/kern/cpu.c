@@ -1,0 +1,49 @@
+/*
+ * cpu.c - which instruction set the kernels may use.
+ *
+ * AVX2 means AVX2 and FMA; AVX512 means F, DQ, BW and VL, what the vector files are compiled for. Asked once; RETORT_ISA can
+ * only lower the answer, so that a slow path can be tested on a fast machine but never the other way round.
+ */
+#include "kern/kern.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+static rt_isa detect(void) {
+#if defined(__x86_64__) && defined(__GNUC__)
+    __builtin_cpu_init();
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
+        return RT_ISA_PLAIN;
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
+        return RT_ISA_AVX512;
+    return RT_ISA_AVX2;
+#else
+    return RT_ISA_PLAIN;
+#endif
+}
+
+static rt_isa lower(rt_isa have) {
+    static const struct {
+        const char *name;
+        rt_isa isa;
+    } names[] = {{"plain", RT_ISA_PLAIN}, {"avx2", RT_ISA_AVX2}, {"avx512", RT_ISA_AVX512}};
+    const char *want = getenv("RETORT_ISA");
+    if (!want)
+        return have;
+    for (int64_t i = 0; i < RT_COUNT(names); i++)
+        if (strcmp(want, names[i].name) == 0)
+            return RT_MIN(have, names[i].isa);
+    return have;
+}
+
+rt_isa rt_cpu_isa(void) {
+    static _Atomic int known; /* 1 + rt_isa, 0: not asked yet. Threads that race find the same answer. */
+    int k = atomic_load_explicit(&known, memory_order_relaxed);
+    if (k == 0) {
+        k = 1 + (int)lower(detect());
+        atomic_store_explicit(&known, k, memory_order_relaxed);
+    }
+    return (rt_isa)(k - 1);
+}
