@@ -1,0 +1,175 @@
+/*
+ * train.h - from a configuration to a trained run, and from a run back to predictions.
+ *
+ *   rt_config    every parameter of a run, one line each in params.def: parser, --help, YAML, saved resolved config, docs
+ *   rt_step      the compiled training step of one or more members: graph, plan, execs, optimiser
+ *   rt_model     one or more trained members with all they need to predict: weights, standardisation, class names
+ *   rt_train_run the verb `train`: data, members, schedule, validation, checkpoints, files
+ */
+#ifndef RT_TRAIN_TRAIN_H
+#define RT_TRAIN_TRAIN_H
+
+#include "base/pool.h"
+#include "base/str.h"
+#include "data/data.h"
+#include "distill/distill.h"
+#include "nn/nn.h"
+#include "plan/plan.h"
+#include <signal.h>
+
+/* ---- configuration ---- */
+typedef struct rt_config {
+#define RT_PARAM_STR(field, def, verbs, alias, meta, help) const char *field;
+#define RT_PARAM_I64(field, def, lo, hi, verbs, alias, meta, help) int64_t field;
+#define RT_PARAM_F64(field, def, lo, hi, verbs, alias, meta, help) double field;
+#define RT_PARAM_BOOL(field, def, verbs, alias, meta, help) bool field;
+#define RT_PARAM_ENUM(field, def, choices, verbs, alias, meta, help) const char *field;
+#include "train/params.def"
+#undef RT_PARAM_STR
+#undef RT_PARAM_I64
+#undef RT_PARAM_F64
+#undef RT_PARAM_BOOL
+#undef RT_PARAM_ENUM
+    struct rt_config_state *state; /* which were set, by what; owned strings */
+} rt_config;
+
+/* Verbs, as bits: which commands know a parameter. */
+enum {
+    RT_VERB_TRAIN = 1,
+    RT_VERB_EVAL = 2,
+    RT_VERB_PREDICT = 4,
+    RT_VERB_DATA = 8,
+    RT_VERB_INFO = 16,
+    RT_VERB_BENCH = 32,
+    RT_VERB_DISTILL = 64,
+    RT_VERB_AVERAGE = 128,
+    RT_VERB_REPORT = 256,
+    RT_VERB_RECIPE = 512,
+    RT_VERB_ALL = 1023,
+};
+
+typedef enum rt_param_kind { RT_KIND_STR, RT_KIND_I64, RT_KIND_F64, RT_KIND_BOOL, RT_KIND_ENUM } rt_param_kind;
+typedef struct rt_param_info {
+    const char *key; /* "label-smoothing": the flag without dashes, and the YAML key */
+    rt_param_kind kind;
+    const char *def;     /* default as text */
+    double lo, hi;       /* numbers */
+    const char *choices; /* enums: "sgd|adam|adamw" */
+    unsigned verbs;
+    const char *alias; /* short or old name, or NULL */
+    const char *meta;  /* "N", "SPEC", "DIR" */
+    const char *help;
+} rt_param_info;
+int rt_config_list(const rt_param_info **out);
+
+rt_status rt_config_init(rt_config *c) RT_MUST_CHECK; /* defaults */
+void rt_config_deinit(rt_config *c);
+/* Sets one parameter from text. origin is for messages ("--epochs", "run.yaml:12:3"). Unknown keys and keys the verb does not know fail with
+ * the nearest known one. Later settings win, but a file never overrides what the command line set. */
+rt_status rt_config_set(rt_config *c, unsigned verb, const char *key, const char *value, const char *origin, bool from_file) RT_MUST_CHECK;
+rt_status rt_config_load(rt_config *c, unsigned verb, const char *path) RT_MUST_CHECK; /* YAML: a flat mapping, '-' or '_' in keys */
+bool rt_config_is_set(const rt_config *c, const char *key);
+void rt_config_write(const rt_config *c, unsigned verb, rt_str *out); /* YAML of every parameter the verb knows */
+void rt_config_hash(const rt_config *c, unsigned verb, char out[65]); /* of what decides the result: not out, threads, progress, ... */
+
+/* ---- one training step of one or more members ---- */
+typedef struct rt_step_options {
+    const rt_method *method; /* NULL: supervised */
+    int64_t batch;
+    int members;
+    bool regression;
+    double label_smoothing;
+    /* optimiser */
+    const char *optimiser; /* "sgd", "adam", "adamw" */
+    double momentum, beta1, beta2, eps;
+    bool nesterov;
+    double weight_decay;     /* added to the gradient (sgd, adam) or decoupled (adamw) */
+    const char *decay_rule;  /* "all", "weights" (no decay on biases and BN) */
+    const double *group_decay; /* per depth group, or NULL */
+    double clip_norm;        /* 0: none */
+    int64_t slice;           /* 0: chosen */
+} rt_step_options;
+
+typedef struct rt_step rt_step;
+rt_status rt_step_create(rt_step **out, const rt_net *net, rt_params *params, rt_step_options o, rt_pool *pool) RT_MUST_CHECK;
+void rt_step_destroy(rt_step **s);
+float *rt_step_values(rt_step *s, int member);  /* parameter block */
+float *rt_step_state(rt_step *s, int member, int64_t *floats); /* optimiser state, for checkpoints */
+size_t rt_step_bytes(const rt_step *s);
+const rt_plan *rt_step_plan(const rt_step *s);
+double rt_step_flops(const rt_step *s); /* of one step of one member */
+/* One step of every member. x (members, batch, row...), label / target (members, batch). t counts from 0; lr[m] per member; losses[m], correct[m] (may be NULL) out.
+ * Members that are frozen (active[m] == false; active may be NULL) are skipped. Batches of another size than `batch` compile a second plan once.
+ * Fails with RT_E_NUMERIC when a loss is not finite, naming member and step. */
+typedef struct rt_step_io {
+    const float *x;
+    const int32_t *label;
+    const float *target;
+    int64_t rows;
+    int64_t t;
+    const double *lr;
+    const uint64_t *seeds;
+    const bool *active;
+    double *losses;
+    int64_t *correct;
+} rt_step_io;
+rt_status rt_step_run(rt_step *s, const rt_step_io *io) RT_MUST_CHECK;
+
+/* ---- schedules: constant | step:E1,E2:f | cosine | one-cycle:LEN, each with warm-up; a pure function of progress ---- */
+typedef struct rt_schedule {
+    const char *name;
+    double lr;               /* base */
+    double warmup;           /* epochs */
+    double warmup_start;     /* fraction of lr at the start, 0.01 */
+    double epochs;
+    double milestones[16];   /* step: epochs */
+    int nmilestones;
+    double gamma;            /* step: factor */
+    double cycle;            /* one-cycle: epochs of the cycle; the rest anneals to lr / 1000 */
+} rt_schedule;
+rt_status rt_schedule_parse(rt_schedule *out, const char *text, double lr, double warmup, double epochs) RT_MUST_CHECK;
+double rt_schedule_lr(const rt_schedule *s, double epoch); /* fractional epoch = steps / steps per epoch */
+
+/* ---- models ---- */
+typedef struct rt_model rt_model;
+/* A run directory (all members), or one or several model files of equal architecture. */
+rt_status rt_model_load(rt_model **out, const char *path) RT_MUST_CHECK;
+void rt_model_destroy(rt_model **m);
+int rt_model_members(const rt_model *m);
+rt_task rt_model_task(const rt_model *m);
+int64_t rt_model_outputs(const rt_model *m); /* classes, or 2 */
+rt_shape rt_model_input(const rt_model *m);
+const rt_net *rt_model_net(const rt_model *m);
+const rt_params *rt_model_params(const rt_model *m);
+const float *rt_model_block(const rt_model *m, int member);
+const char *rt_model_class_name(const rt_model *m, int64_t k);
+const char *rt_model_meta(const rt_model *m, const char *key); /* provenance; NULL if absent */
+/* Refuses data the model was not made for: other input shape, task, number or names of classes (both sides named). */
+rt_status rt_model_check_data(const rt_model *m, const rt_dataset *d) RT_MUST_CHECK;
+/* Raw inputs (n, row...) -> (n, members, outputs): logits; regression: mean and variance in the target's own units. stop may be NULL. */
+rt_status rt_model_predict(const rt_model *m, const rt_part *p, rt_pool *pool, float *out, const volatile sig_atomic_t *stop) RT_MUST_CHECK;
+
+/* ---- the verb ---- */
+typedef struct rt_progress {
+    int64_t epoch, epochs, step, steps; /* step within the epoch */
+    double loss, accuracy;              /* running, mean over members; accuracy NaN for regression */
+    double samples_per_s;               /* distinct inputs times members */
+    double seconds, seconds_left;
+    bool epoch_end;
+    double valid_loss, valid_accuracy; /* at epoch_end, NaN without validation */
+    const char *note;                  /* "resumed at epoch 3", or NULL */
+} rt_progress;
+typedef struct rt_train_hooks {
+    void (*progress)(void *user, const rt_progress *p);
+    void *user;
+    const volatile sig_atomic_t *stop; /* set by a signal handler: save and return RT_E_INTERRUPTED */
+} rt_train_hooks;
+typedef struct rt_train_result {
+    int members;
+    int64_t epochs, steps, parameters;
+    double seconds, samples_per_s;
+    double train_loss, valid_loss, valid_accuracy; /* means over members, of the kept weights; NaN where absent */
+} rt_train_result;
+rt_status rt_train_run(const rt_config *c, const rt_train_hooks *hooks, rt_train_result *out) RT_MUST_CHECK;
+
+#endif
