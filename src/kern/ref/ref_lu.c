@@ -1,0 +1,81 @@
+/*
+ * ref_lu.c - LU with partial pivoting, in double, and the scratch it needs.
+ *
+ *     P A = L U,  L unit lower, U upper, both in A's place.   A x = b: L y = P b, U x = y.   A^T x = b: U^T z = b, L^T P x = z.
+ *
+ * Matrices of permutation layers are a few hundred rows at most where the reference is used; no blocking.
+ */
+#include "kern/ref/ref_int.h"
+
+#include "base/size.h"
+#include <math.h>
+
+bool ref_lu(double *a, int64_t *perm, int64_t n) {
+    bool regular = true;
+    for (int64_t k = 0; k < n; k++) {
+        int64_t best = k;
+        for (int64_t i = k + 1; i < n; i++)
+            if (fabs(a[i * n + k]) > fabs(a[best * n + k]))
+                best = i;
+        perm[k] = best;
+        for (int64_t j = 0; best != k && j < n; j++) {
+            const double t = a[k * n + j];
+            a[k * n + j] = a[best * n + j];
+            a[best * n + j] = t;
+        }
+        if (a[k * n + k] == 0) {
+            regular = false;
+            continue;
+        }
+        for (int64_t i = k + 1; i < n; i++) {
+            const double f = a[i * n + k] / a[k * n + k];
+            a[i * n + k] = f;
+            for (int64_t j = k + 1; j < n; j++)
+                a[i * n + j] -= f * a[k * n + j];
+        }
+    }
+    return regular;
+}
+
+static void exchange(double *b, int64_t i, int64_t j) {
+    const double t = b[i];
+    b[i] = b[j];
+    b[j] = t;
+}
+
+void ref_lu_solve(const double *lu, const int64_t *perm, int64_t n, bool transposed, double *b) {
+    if (!transposed) {
+        for (int64_t i = 0; i < n; i++)
+            exchange(b, i, perm[i]);
+        for (int64_t i = 0; i < n; i++)
+            for (int64_t j = 0; j < i; j++)
+                b[i] -= lu[i * n + j] * b[j];
+        for (int64_t i = n - 1; i >= 0; i--) {
+            for (int64_t j = i + 1; j < n; j++)
+                b[i] -= lu[i * n + j] * b[j];
+            b[i] /= lu[i * n + i];
+        }
+        return;
+    }
+    for (int64_t i = 0; i < n; i++) {
+        for (int64_t j = 0; j < i; j++)
+            b[i] -= lu[j * n + i] * b[j];
+        b[i] /= lu[i * n + i];
+    }
+    for (int64_t i = n - 1; i >= 0; i--)
+        for (int64_t j = i + 1; j < n; j++)
+            b[i] -= lu[j * n + i] * b[j];
+    for (int64_t i = n - 1; i >= 0; i--)
+        exchange(b, i, perm[i]);
+}
+
+bool rt_ref_scratch(const rt_problem *p, size_t *bytes) {
+    *bytes = 0;
+    if (p->op != RT_OP_MATINV && p->op != RT_OP_SOLVE && p->op != RT_OP_SINKHORN && p->op != RT_OP_SINKHORN_BWD)
+        return true;
+    /* one matrix, and four vectors of double or int64 */
+    const size_t n = (size_t)p->in[0].shape.d[0];
+    size_t count;
+    return rt_size_mul(n, n, &count) && rt_size_add(count, 4 * n, &count) &&
+           rt_size_mul(count, sizeof(double), bytes);
+}
