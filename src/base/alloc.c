@@ -3,8 +3,9 @@
  *
  *     | 64 bytes: size of the block, unused | the block, 64-byte aligned ... |
  *
- * The prefix is a whole cache line so that the block keeps its alignment; it lets rt_free account for the bytes without being
- * told. Counters are atomic because workers may allocate; they are statistics and order nothing.
+ * The prefix is a whole cache line so that the block keeps its alignment; it lets rt_free account for the
+ * bytes without being told. Counters are atomic because workers may allocate; they are statistics and order
+ * nothing.
  */
 #include "base/alloc.h"
 #include "base/size.h"
@@ -49,8 +50,8 @@ rt_status rt_calloc(void *out_pp, size_t count, size_t size) {
     void **out = out_pp;
     *out = NULL;
     size_t bytes;
-    RT_FAIL_IF(!rt_size_mul(count, size, &bytes), RT_E_MEMORY, "out of memory: %zu times %zu bytes wanted", count,
-               size);
+    RT_FAIL_IF(!rt_size_mul(count, size, &bytes), RT_E_MEMORY,
+               "out of memory: %zu times %zu bytes wanted", count, size);
     RT_TRY(rt_alloc(out_pp, bytes));
     memset(*out, 0, bytes);
     return RT_OK;

@@ -1,9 +1,9 @@
 /*
  * arena.c - bump allocation from a list of chunks.
  *
- * `used` and `cap` describe the newest chunk, the only one that is filled. Chunks double up to a megabyte, so that a small
- * graph costs one small chunk and a large one few. A block larger than a chunk gets a chunk of its own behind the head,
- * which keeps the half-filled head in use.
+ * `used` and `cap` describe the newest chunk, the only one that is filled. Chunks double up to a megabyte,
+ * so that a small graph costs one small chunk and a large one few. A block larger than a chunk gets a chunk
+ * of its own behind the head, which keeps the half-filled head in use.
  */
 #include "base/arena.h"
 #include "base/alloc.h"

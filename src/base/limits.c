@@ -1,14 +1,18 @@
 /*
- * limits.c - what the operating system lets this process use: processors and memory (declared in pool.h and timer.h).
+ * limits.c - what the operating system lets this process use: processors and memory (declared in pool.h and
+ * timer.h).
  *
- * A container sees all processors and all memory of its host, and is throttled or killed when it believes them. The limits are in
- * the control group of the process and in every group above it; the smallest counts.
+ * A container sees all processors and all memory of its host, and is throttled or killed when it believes
+ * them. The limits are in the control group of the process and in every group above it; the smallest
+ * counts.
  *
  *     version 2: /sys/fs/cgroup/<path>/cpu.max ("quota period" or "max period"), memory.max
- *     version 1: /sys/fs/cgroup/cpu/<path>/cpu.cfs_quota_us and cpu.cfs_period_us, memory/<path>/memory.limit_in_bytes
+ *     version 1: /sys/fs/cgroup/cpu/<path>/cpu.cfs_quota_us and cpu.cfs_period_us,
+ *                /sys/fs/cgroup/memory/<path>/memory.limit_in_bytes
  *
- * Inside a container <path> often names a directory of the host that is not mounted; then its root is the container's own group.
- * These pseudo-files are read directly, not through rt_io: injected faults must not change the number of threads.
+ * Inside a container <path> often names a directory of the host that is not mounted; then its root is the
+ * container's own group. These pseudo-files are read directly, not through rt_io: injected faults must not
+ * change the number of threads.
  */
 #include "base/pool.h"
 #include "base/str.h"
@@ -40,7 +44,8 @@ static bool read_small(const char *path, char text[TEXT_MAX]) {
     return n > 0;
 }
 
-/* The group's path for a controller of version 1, or for version 2 (controller ""): lines "id:controllers:path". */
+/* The group's path for a controller of version 1, or for version 2 (controller "").
+ * Lines are "id:controllers:path". */
 static void cgroup_path(const char *controller, char path[PATH_LEN]) {
     strcpy(path, "/");
     char text[TEXT_MAX];

@@ -1,12 +1,14 @@
 /*
  * number.c - numbers to text and back, whatever locale the host program has set (declared in str.h).
  *
- * The grammar is checked by hand, because strtod accepts spaces, hex and locale commas. Conversion then takes one of two roads,
- * both correctly rounded: an integer below 2^53 times or divided by a power of ten up to 10^22 is one exact-operand operation
- * (Clinger 1990), and covers nearly all numbers in data files; anything else goes to strtod under the "C" locale.
+ * The grammar is checked by hand, because strtod accepts spaces, hex and locale commas. Conversion then
+ * takes one of two roads, both correctly rounded: an integer below 2^53 times or divided by a power of ten
+ * up to 10^22 is one exact-operand operation (Clinger 1990), and covers nearly all numbers in data files;
+ * anything else goes to strtod under the "C" locale.
  *
- * Printing: a decimal of at most 15 digits (6 for float) survives the way through a normal number, so if a text that short reads
- * back, "%.15g" prints it; else one or two more digits are needed. Denormals carry fewer digits, hence start from one.
+ * Printing: a decimal of at most 15 digits (6 for float) survives the way through a normal number, so if a
+ * text that short reads back, "%.15g" prints it; else one or two more digits are needed. Denormals carry
+ * fewer digits, hence start from one.
  */
 #include "base/str.h"
 #include <float.h>

@@ -1,19 +1,22 @@
 /*
  * pool.c - worker threads that share out numbered jobs.
  *
- * A training step runs about a hundred parallel sections, so starting one must cost a few microseconds, and a worker that the
- * operating system does not schedule must not hold up the others. Hence the caller waits for jobs, never for workers:
- * when all jobs are claimed and finished the section is over, whether or not every worker woke up.
+ * A training step runs about a hundred parallel sections, so starting one must cost a few microseconds, and
+ * a worker that the operating system does not schedule must not hold up the others. Hence the caller waits
+ * for jobs, never for workers: when all jobs are claimed and finished the section is over, whether or not
+ * every worker woke up.
  *
  *     ticket:  | 32 bits: number of the section | 32 bits: jobs not yet claimed |
  *
- * A job is claimed by a compare-and-swap that decrements the ticket. Since the section's number is in the same word, a late worker
- * cannot claim a job of a later section with the function of an earlier one: if its swap succeeds the section is still open, thus
- * fn, ctx and njobs are still the ones it read. `unfinished` counts jobs that are not done; the caller leaves at zero.
+ * A job is claimed by a compare-and-swap that decrements the ticket. Since the section's number is in the
+ * same word, a late worker cannot claim a job of a later section with the function of an earlier one: if
+ * its swap succeeds the section is still open, thus fn, ctx and njobs are still the ones it read.
+ * `unfinished` counts jobs that are not done; the caller leaves at zero.
  *
- * Idle workers spin a few tens of microseconds, then sleep on a condition variable. The sleeper announces itself before its last look
- * at the ticket and the caller publishes the ticket before its look at `sleepers` (all sequentially consistent), so no wake-up
- * is lost. With more workers than processors a spinning thread would steal the time of a working one; then it yields.
+ * Idle workers spin a few tens of microseconds, then sleep on a condition variable. The sleeper announces
+ * itself before its last look at the ticket and the caller publishes the ticket before its look at
+ * `sleepers` (all sequentially consistent), so no wake-up is lost. With more workers than processors a
+ * spinning thread would steal the time of a working one; then it yields.
  */
 #include "base/pool.h"
 #include "base/alloc.h"
@@ -83,7 +86,7 @@ typedef struct spinner {
 
 static spinner spin_begin(const rt_pool *p) { return (spinner){.crowded = p->crowded}; }
 
-/* One turn of a waiting loop; false when it is time to sleep. The clock is read rarely, it costs more than a turn. */
+/* One turn of a waiting loop; false when it is time to sleep. The clock costs more than a turn. */
 static bool spin(spinner *s) {
     s->turns++;
     if (s->crowded) {
@@ -115,9 +118,12 @@ static void work(rt_pool *p, int number) {
         fn(ctx, first + njobs - (int64_t)(uint32_t)ticket, number);
         finished++;
         ticket = atomic_load(&p->ticket);
-        /* Only this section's jobs may be in `finished`; while one of them is uncounted no other section can open. */
+        /* `finished` holds jobs of one section only: while they are uncounted no other section can open. */
     }
-    if (finished > 0 && atomic_fetch_sub(&p->unfinished, finished) == finished && atomic_load(&p->caller_sleeps)) {
+    if (finished == 0)
+        return;
+    bool last = atomic_fetch_sub(&p->unfinished, finished) == finished;
+    if (last && atomic_load(&p->caller_sleeps)) {
         pthread_mutex_lock(&p->mutex);
         pthread_cond_signal(&p->done);
         pthread_mutex_unlock(&p->mutex);
@@ -245,7 +251,8 @@ static rt_status start_workers(rt_pool *p, int workers) {
             p->workers++;
     }
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    RT_FAIL_IF(err, RT_E_FAILED, "cannot start worker thread %d of %d: %s", p->workers, workers, strerror(err));
+    RT_FAIL_IF(err, RT_E_FAILED, "cannot start worker thread %d of %d: %s", p->workers, workers,
+               strerror(err));
     return RT_OK;
 }
 

@@ -4,12 +4,13 @@
  *     key     = (seed low, seed high)
  *     counter = (index low, index high, stream low, stream high)
  *
- * Ten rounds; each multiplies two of the four words by fixed odd constants and mixes high and low halves crosswise with
- * the key, which grows by Weyl constants from round to round.
+ * Ten rounds; each multiplies two of the four words by fixed odd constants and mixes high and low halves
+ * crosswise with the key, which grows by Weyl constants from round to round.
  *
- * Normal numbers are Box-Muller: sqrt(-2 ln u) cos(2 pi v). ln and cos of libm differ in the last bit between libraries and
- * between machines with and without fused multiply-add; the ones below use + - * / only (and sqrt, which IEEE 754 rounds
- * correctly), hence the same weights are initialised on every machine.
+ * Normal numbers are Box-Muller: sqrt(-2 ln u) cos(2 pi v). ln and cos of libm differ in the last bit
+ * between libraries and between machines with and without fused multiply-add; the ones below use + - * /
+ * only (and sqrt, which IEEE 754 rounds correctly), hence the same weights are initialised on every
+ * machine.
  */
 #include "base/rng.h"
 #include <math.h>
@@ -78,8 +79,8 @@ float rt_rng_uniform_f32(rt_rng r, uint64_t index) {
 }
 
 /*
- * ln x for positive normal x: x = m 2^e with m in [sqrt(1/2), sqrt(2)), then ln m = 2 artanh(s) with s = (m-1)/(m+1),
- * |s| < 0.172, eleven terms of the series.
+ * ln x for positive normal x: x = m 2^e with m in [sqrt(1/2), sqrt(2)), then ln m = 2 artanh(s) with s =
+ * (m-1)/(m+1), |s| < 0.172, eleven terms of the series.
  */
 static double own_log(double x) {
     uint64_t bits;
@@ -98,7 +99,7 @@ static double own_log(double x) {
     return (double)e * 0.69314718055994530942 + 2.0 * s * sum;
 }
 
-/* cos(2 pi v) for v in [0, 1): the nearest quarter turn is removed exactly, the rest (at most pi/4) goes into the Taylor series. */
+/* cos(2 pi v), v in [0, 1): the nearest quarter turn is removed exactly, the rest goes into the Taylor series. */
 static double own_cos_turns(double v) {
     static const double sin_c[] = {1.0,
                                    -1.0 / 6,

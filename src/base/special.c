@@ -1,8 +1,8 @@
 /*
  * special.c - ln Gamma, digamma and trigamma of positive arguments, for Dirichlet losses.
  *
- * All three shift x up to at least 10 by the recurrence Gamma(x+1) = x Gamma(x), then sum the asymptotic series
- * in 1/x^2 (Abramowitz and Stegun 6.1.41, 6.3.18, 6.4.12):
+ * All three shift x up to at least 10 by the recurrence Gamma(x+1) = x Gamma(x), then sum the asymptotic
+ * series in 1/x^2 (Abramowitz and Stegun 6.1.41, 6.3.18, 6.4.12):
  *
  *     ln Gamma(x) ~ (x - 1/2) ln x - x + ln(2 pi)/2 + 1/(12x) - 1/(360x^3) + 1/(1260x^5) - ...
  *     psi(x)      ~ ln x - 1/(2x) - 1/(12x^2) + 1/(120x^4) - 1/(252x^6) + ...
@@ -25,8 +25,9 @@ static double horner(const double *c, int n, double t) {
 }
 
 /*
- * Near its zeros at 1 and 2 the shifted form loses relative accuracy by cancellation; there the Taylor series around the zero is used:
- * ln Gamma(1+e) = -gamma e + sum_{k>=2} zeta(k) (-e)^k / k. Sixteen terms suffice for |e| <= 0.1.
+ * Near its zeros at 1 and 2 the shifted form loses relative accuracy by cancellation; there the Taylor
+ * series around the zero is used: ln Gamma(1+e) = -gamma e + sum_{k>=2} zeta(k) (-e)^k / k. Sixteen terms
+ * suffice for |e| <= 0.1.
  */
 static double lgamma_near_one(double e) {
     static const double zeta[] = {1.6449340668482264365, 1.2020569031595942854, 1.0823232337111381915,

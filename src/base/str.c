@@ -99,8 +99,9 @@ bool rt_str_ends(const char *s, const char *suffix) {
 }
 
 /*
- * Optimal string alignment: insert, delete, replace, and swap of neighbours each cost one. Three rows of the table are live.
- * Names are short; texts longer than a row are simply as far apart as the longer one is long.
+ * Optimal string alignment: insert, delete, replace, and swap of neighbours each cost one. Three rows of
+ * the table are live. Names are short; texts longer than a row are simply as far apart as the longer one is
+ * long.
  */
 enum { DISTANCE_MAX = 128 };
 

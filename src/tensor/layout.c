@@ -1,8 +1,9 @@
 /*
  * layout.c - where the elements of a 4-D array lie in memory.
  *
- * Every layout is described by two blocks, one on dimension 0 and one on dimension 1 (1 = not blocked), and by the order in which
- * the seven indices follow each other, outermost first. Write i0 = O B0 + o and i1 = I B1 + i. The orders that occur:
+ * Every layout is described by two blocks, one on dimension 0 and one on dimension 1 (1 = not blocked), and
+ * by the order in which the seven indices follow each other, outermost first. Write i0 = O B0 + o and i1 =
+ * I B1 + i. The orders that occur:
  *
  *     O I h w o i     PLAIN (B0 = B1 = 1), C8 and C16 (B1 = 8, 16), W_OIHW8O8I, W_OIHW16O16I
  *     O I h w i o     W_OIHW8I8O, W_OIHW16I16O
