@@ -46,6 +46,8 @@ enum {
     RT_VERB_REPORT = 256,
     RT_VERB_RECIPE = 512,
     RT_VERB_ALL = 1023,
+    RT_PARAM_HOW = 1 << 16,  /* changes how a run is done, not its result */
+    RT_PARAM_ONCE = 1 << 17, /* concerns one call only: not saved */
 };
 
 typedef enum rt_param_kind { RT_KIND_STR, RT_KIND_I64, RT_KIND_F64, RT_KIND_BOOL, RT_KIND_ENUM } rt_param_kind;
