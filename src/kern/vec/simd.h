@@ -1,0 +1,219 @@
+/*
+ * simd.h - one vector of V_W floats, whatever the machine.
+ *
+ * Files of this directory are compiled once per instruction set (RT_ISA = plain, avx2, avx512) with the flags
+ * of that set. They are written once, in the compiler's generic vectors: V_W is 4, 8 or 16. Kernels that walk
+ * memory do so in groups of V_GROUP = 16 floats, V_U vectors each, so that patterns of 8 or 16 channels look
+ * the same at every width. Only what generic vectors cannot say (fused multiply-add, minimum, selection,
+ * masks, wide products) is spelled in intrinsics, below.
+ *
+ * Everything a file shows to others carries the suffix of its instruction set: RT_V(name).
+ */
+#ifndef RT_KERN_VEC_SIMD_H
+#define RT_KERN_VEC_SIMD_H
+
+#include "base/compiler.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+#define RT_V_CAT_(name, isa) name##__##isa
+#define RT_V_CAT(name, isa) RT_V_CAT_(name, isa)
+#define RT_V(name) RT_V_CAT(name, RT_ISA)
+#define RT_V_STR_(x) #x
+#define RT_V_STR(x) RT_V_STR_(x)
+#define RT_V_IMPL RT_V_STR(RT_ISA)
+
+#if defined(__AVX512F__)
+#define V_W 16
+#elif defined(__AVX2__)
+#define V_W 8
+#else
+#define V_W 4
+#endif
+#define V_GROUP 16
+#define V_U (V_GROUP / V_W)
+
+typedef float vf __attribute__((vector_size(4 * V_W)));
+typedef int32_t vi __attribute__((vector_size(4 * V_W)));
+typedef uint32_t vu __attribute__((vector_size(4 * V_W)));
+typedef double vd __attribute__((vector_size(4 * V_W))); /* V_W / 2 doubles */
+typedef float vf_any __attribute__((vector_size(4 * V_W), aligned(4), may_alias));
+typedef int32_t vi_any __attribute__((vector_size(4 * V_W), aligned(4), may_alias));
+typedef double vd_any __attribute__((vector_size(4 * V_W), aligned(8), may_alias));
+typedef float vh_any __attribute__((vector_size(2 * V_W), aligned(4), may_alias)); /* V_W / 2 floats */
+
+RT_INLINE vf v_load(const float *p) {
+    return *(const vf_any *)p;
+}
+RT_INLINE void v_store(float *p, vf x) {
+    *(vf_any *)p = x;
+}
+RT_INLINE vd vd_load(const double *p) {
+    return *(const vd_any *)p;
+}
+RT_INLINE void vd_store(double *p, vd x) {
+    *(vd_any *)p = x;
+}
+/* V_W / 2 floats, widened. */
+RT_INLINE vd vd_widen(const float *p) {
+    return __builtin_convertvector(*(const vh_any *)p, vd);
+}
+RT_INLINE vf v_set(float x) {
+    return x - (vf){0};
+}
+RT_INLINE vi vi_set(int32_t x) {
+    return x - (vi){0};
+}
+RT_INLINE vd vd_set(double x) {
+    return x - (vd){0};
+}
+
+RT_INLINE vf v_fma(vf a, vf b, vf c) { /* a b + c */
+#if defined(__AVX512F__)
+    return (vf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+#elif defined(__AVX2__)
+    return (vf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+#else
+    return a * b + c;
+#endif
+}
+/* Of a NaN and a number both give b. */
+RT_INLINE vf v_max(vf a, vf b) { /* a > b ? a : b */
+#if defined(__AVX512F__)
+    return (vf)_mm512_max_ps((__m512)a, (__m512)b);
+#elif defined(__AVX2__)
+    return (vf)_mm256_max_ps((__m256)a, (__m256)b);
+#elif defined(__SSE2__)
+    return (vf)_mm_max_ps((__m128)a, (__m128)b);
+#else
+    vi m = a > b;
+    return (vf)((m & (vi)a) | (~m & (vi)b));
+#endif
+}
+RT_INLINE vf v_min(vf a, vf b) { /* a < b ? a : b */
+#if defined(__AVX512F__)
+    return (vf)_mm512_min_ps((__m512)a, (__m512)b);
+#elif defined(__AVX2__)
+    return (vf)_mm256_min_ps((__m256)a, (__m256)b);
+#elif defined(__SSE2__)
+    return (vf)_mm_min_ps((__m128)a, (__m128)b);
+#else
+    vi m = a < b;
+    return (vf)((m & (vi)a) | (~m & (vi)b));
+#endif
+}
+/* m is all ones or all zeros in each lane, as comparisons give. */
+RT_INLINE vf v_select(vi m, vf yes, vf no) {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+    return (vf)_mm256_blendv_ps((__m256)no, (__m256)yes, (__m256)m);
+#else
+    return (vf)((m & (vi)yes) | (~m & (vi)no));
+#endif
+}
+RT_INLINE vf v_and(vi m, vf x) {
+    return (vf)(m & (vi)x);
+}
+RT_INLINE vf v_abs(vf x) {
+    return (vf)((vi)x & 0x7fffffff);
+}
+RT_INLINE vf v_sqrt(vf x) {
+#if defined(__AVX512F__)
+    return (vf)_mm512_sqrt_ps((__m512)x);
+#elif defined(__AVX2__)
+    return (vf)_mm256_sqrt_ps((__m256)x);
+#elif defined(__SSE2__)
+    return (vf)_mm_sqrt_ps((__m128)x);
+#else
+    for (int i = 0; i < V_W; i++)
+        x[i] = __builtin_sqrtf(x[i]);
+    return x;
+#endif
+}
+
+/* The first n < V_W elements; the other lanes read as zero, are not written. */
+RT_INLINE vf v_load_n(const float *p, int64_t n) {
+#if defined(__AVX512F__)
+    return (vf)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1u), p);
+#elif defined(__AVX2__)
+    const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return (vf)_mm256_maskload_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lane));
+#else
+    vf x = {0};
+    for (int i = 0; i < n; i++)
+        x[i] = p[i];
+    return x;
+#endif
+}
+RT_INLINE void v_store_n(float *p, vf x, int64_t n) {
+#if defined(__AVX512F__)
+    _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1u), (__m512)x);
+#elif defined(__AVX2__)
+    const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    _mm256_maskstore_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lane), (__m256)x);
+#else
+    for (int i = 0; i < n; i++)
+        p[i] = x[i];
+#endif
+}
+/* All ones in the first n lanes. */
+RT_INLINE vi v_mask_n(int64_t n) {
+    vi m;
+    for (int i = 0; i < V_W; i++)
+        m[i] = i < n ? -1 : 0;
+    return m;
+}
+
+/* Sums in a fixed order: halves folded onto each other. */
+RT_INLINE float v_sum(vf x) {
+    float t[V_W];
+    memcpy(t, &x, sizeof(t));
+    for (int w = V_W / 2; w > 0; w /= 2)
+        for (int i = 0; i < w; i++)
+            t[i] += t[i + w];
+    return t[0];
+}
+RT_INLINE float v_hmax(vf x) { /* greatest lane; NaN if one is NaN is not promised */
+    float t[V_W];
+    memcpy(t, &x, sizeof(t));
+    for (int w = V_W / 2; w > 0; w /= 2)
+        for (int i = 0; i < w; i++)
+            t[i] = t[i] > t[i + w] ? t[i] : t[i + w];
+    return t[0];
+}
+RT_INLINE double vd_sum(vd x) {
+    double t[V_W / 2];
+    memcpy(t, &x, sizeof(t));
+    for (int w = V_W / 4; w > 0; w /= 2)
+        for (int i = 0; i < w; i++)
+            t[i] += t[i + w];
+    return t[0];
+}
+
+/* High and low halves of the 32 x 32 bit products a m, lane by lane. */
+RT_INLINE void v_mul_wide(vu a, uint32_t m, vu *hi, vu *lo) {
+#if defined(__AVX512F__)
+    const __m512i b = _mm512_set1_epi32((int)m);
+    const __m512i even = _mm512_mul_epu32((__m512i)a, b),
+                  odd = _mm512_mul_epu32(_mm512_srli_epi64((__m512i)a, 32), b);
+    *hi = (vu)_mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd);
+    *lo = (vu)_mm512_mask_blend_epi32(0xaaaa, even, _mm512_slli_epi64(odd, 32));
+#elif defined(__AVX2__)
+    const __m256i b = _mm256_set1_epi32((int)m);
+    const __m256i even = _mm256_mul_epu32((__m256i)a, b),
+                  odd = _mm256_mul_epu32(_mm256_srli_epi64((__m256i)a, 32), b);
+    *hi = (vu)_mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
+    *lo = (vu)_mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa);
+#else
+    for (int i = 0; i < V_W; i++) {
+        const uint64_t p = (uint64_t)a[i] * m;
+        (*hi)[i] = (uint32_t)(p >> 32);
+        (*lo)[i] = (uint32_t)p;
+    }
+#endif
+}
+
+#endif

@@ -1,0 +1,234 @@
+/*
+ * vec_chan.c - sums per channel: CHAN_SUM, CHAN_DOT and the two statistics of batch normalisation.
+ *
+ *     CHAN_SUM   s = sum x                CHAN_DOT    s = sum x y
+ *     BN_STATS   s = sum x, q = sum x^2   BN_GSTATS   s = sum dy, q = rstd sum dy (x - mean)
+ *
+ * Partial sums are kept in float vectors over at most SPAN elements of one row and channel (block), 16 lanes wide and two groups
+ * deep, then added up in double. In the blocked layouts lane i holds channel i mod B; in PLAIN (rows, C, h, w) all lanes hold
+ * one channel; in PLAIN (rows, C) lanes are channels and the sum runs over up to ROWS rows. The order is fixed by the shape.
+ */
+#include "base/size.h"
+#include "kern/kern.h"
+#include "kern/vec/simd.h"
+
+enum { SPAN = 8192, ROWS = 32 };
+typedef enum sum_kind { SUM, DOT, STATS, GSTATS } sum_kind;
+
+typedef struct sums {
+    vf s[V_U], q[V_U];
+} sums;
+
+RT_INLINE void accumulate(sum_kind kind, sums *a, int u, vf x, vf y, vf mean) {
+    if (kind == SUM) {
+        a->s[u] += x;
+    } else if (kind == DOT) {
+        a->s[u] = v_fma(x, y, a->s[u]);
+    } else if (kind == STATS) {
+        a->s[u] += x;
+        a->q[u] = v_fma(x, x, a->q[u]);
+    } else {
+        a->s[u] += x;
+        a->q[u] = v_fma(x, y - mean, a->q[u]);
+    }
+}
+
+/* A run of n elements; mean: pattern of 16. */
+RT_INLINE void sum_run(sum_kind kind, const float *x, const float *y, int64_t n, const float *mean, float s[V_GROUP],
+                       float q[V_GROUP]) {
+    sums a = {0}, b = {0};
+    int64_t i = 0;
+    for (; i + 2 * V_GROUP <= n; i += 2 * V_GROUP)
+        for (int u = 0; u < V_U; u++) {
+            const vf m = v_load(mean + u * V_W);
+            const int64_t j = i + u * V_W, k = j + V_GROUP;
+            accumulate(kind, &a, u, v_load(x + j), v_load(y + j), m);
+            accumulate(kind, &b, u, v_load(x + k), v_load(y + k), m);
+        }
+    for (; i < n; i += V_GROUP) {
+        float px[V_GROUP] = {0}, py[V_GROUP] = {0};
+        const size_t bytes = (size_t)RT_MIN(V_GROUP, n - i) * sizeof(float);
+        memcpy(px, x + i, bytes);
+        memcpy(py, y + i, bytes);
+        for (int u = 0; u < V_U; u++)
+            accumulate(kind, &a, u, v_load(px + u * V_W), v_load(py + u * V_W), v_load(mean + u * V_W));
+    }
+    for (int u = 0; u < V_U; u++) {
+        v_store(s + u * V_W, a.s[u] + b.s[u]);
+        v_store(q + u * V_W, a.q[u] + b.q[u]);
+    }
+}
+
+/* Columns of up to 16 channels over `rows` rows of length `stride`. */
+RT_INLINE void sum_columns(sum_kind kind, const float *x, const float *y, int64_t rows, int64_t stride, int64_t width,
+                           const float *mean, float s[V_GROUP], float q[V_GROUP]) {
+    sums a = {0};
+    if (width == V_GROUP) {
+        for (int64_t r = 0; r < rows; r++, x += stride, y += stride)
+            for (int u = 0; u < V_U; u++)
+                accumulate(kind, &a, u, v_load(x + u * V_W), v_load(y + u * V_W), v_load(mean + u * V_W));
+    } else {
+        for (int64_t r = 0; r < rows; r++, x += stride, y += stride)
+            for (int u = 0; u < V_U; u++) {
+                const int64_t left = RT_MIN(V_W, width - u * V_W);
+                if (left <= 0)
+                    continue;
+                const vf vx = left == V_W ? v_load(x + u * V_W) : v_load_n(x + u * V_W, left);
+                const vf vy = left == V_W ? v_load(y + u * V_W) : v_load_n(y + u * V_W, left);
+                accumulate(kind, &a, u, vx, vy, v_load(mean + u * V_W));
+            }
+    }
+    for (int u = 0; u < V_U; u++) {
+        v_store(s + u * V_W, a.s[u]);
+        v_store(q + u * V_W, a.q[u]);
+    }
+}
+
+typedef struct chan_shape {
+    int64_t groups, rows, C, inner, B, blocks, row;
+} chan_shape;
+
+static chan_shape shape_of(const rt_problem *p) {
+    const rt_shape *sh = &p->in[0].shape;
+    chan_shape s = {.groups = p->attr.members > 1 ? p->attr.members : 1, .C = sh->d[1], .inner = 1};
+    s.rows = sh->d[0] / s.groups;
+    for (int i = 2; i < sh->rank; i++)
+        s.inner *= sh->d[i];
+    s.B = rt_layout_block(p->in[0].layout);
+    s.blocks = (s.C + s.B - 1) / s.B;
+    s.row = s.blocks * s.B * s.inner;
+    return s;
+}
+
+/* s_out, q_out: (groups, C). mean, rstd: (groups, C), for GSTATS. */
+RT_INLINE void chan_sums(sum_kind kind, const chan_shape *sh, double *s_out, double *q_out, const float *x, const float *y,
+                         const float *mean, const float *rstd) {
+    const bool two = kind == STATS || kind == GSTATS;
+    float pattern[V_GROUP] = {0}, s[V_GROUP], q[V_GROUP];
+    memset(s_out, 0, (size_t)(sh->groups * sh->C) * sizeof(double));
+    if (two)
+        memset(q_out, 0, (size_t)(sh->groups * sh->C) * sizeof(double));
+    const int64_t span = sh->inner * sh->B;
+    for (int64_t g = 0; g < sh->groups; g++) {
+        double *gs = s_out + g * sh->C, *gq = two ? q_out + g * sh->C : NULL;
+        const float *gx = x + g * sh->rows * sh->row, *gy = y + g * sh->rows * sh->row;
+        if (sh->inner == 1 && sh->B == 1) {
+            for (int64_t r = 0; r < sh->rows; r += ROWS)
+                for (int64_t c = 0; c < sh->C; c += V_GROUP) {
+                    const int64_t width = RT_MIN(V_GROUP, sh->C - c), at = r * sh->C + c;
+                    if (kind == GSTATS)
+                        memcpy(pattern, mean + g * sh->C + c, (size_t)width * sizeof(float));
+                    sum_columns(kind, gx + at, gy + at, RT_MIN(ROWS, sh->rows - r), sh->C, width, pattern, s, q);
+                    for (int64_t i = 0; i < width; i++) {
+                        gs[c + i] += (double)s[i];
+                        if (two)
+                            gq[c + i] += (double)q[i];
+                    }
+                }
+        } else {
+            for (int64_t r = 0; r < sh->rows; r++)
+                for (int64_t b = 0; b < sh->blocks; b++) {
+                    const int64_t c0 = b * sh->B, width = RT_MIN(sh->B, sh->C - c0);
+                    if (kind == GSTATS)
+                        for (int64_t i = 0; i < V_GROUP; i++)
+                            pattern[i] = i % sh->B < width ? mean[g * sh->C + c0 + i % sh->B] : 0.0f;
+                    for (int64_t j = 0; j < span; j += SPAN) {
+                        const int64_t at = r * sh->row + b * span + j;
+                        sum_run(kind, gx + at, gy + at, RT_MIN(SPAN, span - j), pattern, s, q);
+                        double ds[V_GROUP] = {0}, dq[V_GROUP] = {0};
+                        for (int64_t i = 0; i < V_GROUP; i++) {
+                            ds[i % sh->B] += (double)s[i];
+                            dq[i % sh->B] += (double)q[i];
+                        }
+                        for (int64_t i = 0; i < width; i++) {
+                            gs[c0 + i] += ds[i];
+                            if (two)
+                                gq[c0 + i] += dq[i];
+                        }
+                    }
+                }
+        }
+    }
+    if (kind == GSTATS)
+        for (int64_t i = 0; i < sh->groups * sh->C; i++)
+            q_out[i] *= (double)rstd[i];
+}
+
+/* ---- kernels ---- */
+
+static bool supports(const rt_problem *p) {
+    const rt_desc *x = &p->in[0];
+    const bool blocked = x->layout == RT_LAYOUT_C8 || x->layout == RT_LAYOUT_C16;
+    if (x->dtype != RT_DTYPE_F32 || x->shape.rank < 2 || p->out.layout != RT_LAYOUT_PLAIN ||
+        !(x->layout == RT_LAYOUT_PLAIN || (blocked && x->shape.rank == 4)))
+        return false;
+    if (p->attr.members > 1 && x->shape.d[0] % p->attr.members != 0)
+        return false;
+    const bool pair = p->op == RT_OP_CHAN_DOT || p->op == RT_OP_BN_GSTATS;
+    if (pair && !rt_desc_equal(x, &p->in[1]))
+        return false;
+    if (p->op == RT_OP_BN_GSTATS && (p->in[2].layout != RT_LAYOUT_PLAIN || p->in[2].dtype != RT_DTYPE_F32))
+        return false;
+    return true;
+}
+
+/* The data keep their layout (that of the first operand); results and tables are PLAIN. */
+static void layouts(const rt_problem *p, rt_layout *in, rt_layout *out) {
+    const rt_layout l = p->in[0].layout;
+    const bool known = l == RT_LAYOUT_PLAIN || l == RT_LAYOUT_C8 || l == RT_LAYOUT_C16;
+    in[0] = known ? l : RT_LAYOUT_PLAIN;
+    if (p->op == RT_OP_CHAN_DOT || p->op == RT_OP_BN_GSTATS)
+        in[1] = in[0];
+    if (p->op == RT_OP_BN_GSTATS)
+        in[2] = RT_LAYOUT_PLAIN;
+    *out = RT_LAYOUT_PLAIN;
+}
+
+static rt_status prepare_double(const rt_problem *p, void **state, size_t *scratch) {
+    *state = NULL;
+    const chan_shape s = shape_of(p);
+    *scratch = (size_t)(s.groups * s.C) * sizeof(double);
+    return RT_OK;
+}
+
+static void narrow(float *dst, const double *src, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        dst[i] = (float)src[i];
+}
+
+static void run_chan_sum(const void *state, const rt_problem *p, void *out, const void *const *in, const rt_kern_ctx *ctx) {
+    (void)state;
+    const chan_shape s = shape_of(p);
+    chan_sums(SUM, &s, ctx->scratch, NULL, in[0], in[0], NULL, NULL);
+    narrow(out, ctx->scratch, s.groups * s.C);
+}
+static void run_chan_dot(const void *state, const rt_problem *p, void *out, const void *const *in, const rt_kern_ctx *ctx) {
+    (void)state;
+    const chan_shape s = shape_of(p);
+    chan_sums(DOT, &s, ctx->scratch, NULL, in[0], in[1], NULL, NULL);
+    narrow(out, ctx->scratch, s.groups * s.C);
+}
+static void run_bn_stats(const void *state, const rt_problem *p, void *out, const void *const *in, const rt_kern_ctx *ctx) {
+    (void)state;
+    (void)ctx;
+    const chan_shape s = shape_of(p);
+    double *d = out;
+    chan_sums(STATS, &s, d, d + s.groups * s.C, in[0], in[0], NULL, NULL);
+}
+static void run_bn_gstats(const void *state, const rt_problem *p, void *out, const void *const *in, const rt_kern_ctx *ctx) {
+    (void)state;
+    (void)ctx;
+    const chan_shape s = shape_of(p);
+    double *d = out;
+    const float *coef = in[2];
+    chan_sums(GSTATS, &s, d, d + s.groups * s.C, in[0], in[1], coef, coef + s.groups * s.C);
+}
+
+const rt_kern RT_V(rt_k_chan_sum_f32) = {
+    .impl = RT_V_IMPL, .supports = supports, .layouts = layouts, .prepare = prepare_double, .run = run_chan_sum};
+const rt_kern RT_V(rt_k_chan_dot_f32) = {
+    .impl = RT_V_IMPL, .supports = supports, .layouts = layouts, .prepare = prepare_double, .run = run_chan_dot};
+const rt_kern RT_V(rt_k_bn_stats_f32) = {
+    .impl = RT_V_IMPL, .supports = supports, .layouts = layouts, .run = run_bn_stats};
+const rt_kern RT_V(rt_k_bn_gstats_f32) = {
+    .impl = RT_V_IMPL, .supports = supports, .layouts = layouts, .run = run_bn_gstats};
