@@ -1,11 +1,14 @@
 /*
- * dispatch.c - sends the kernels outside the graph (sums over slices, optimisers) to the best instruction set of this CPU.
+ * dispatch.c - sends the kernels outside the graph (sums over slices, optimisers) to the best instruction set
+ * of this CPU.
  */
 #include "kern/kern_vec.h"
 
 #if defined(RT_WITH_X86) && RT_WITH_X86
 #define PICK(name)                                                                                           \
-    (rt_cpu_isa() == RT_ISA_AVX512 ? name##__avx512 : rt_cpu_isa() == RT_ISA_AVX2 ? name##__avx2 : name##__plain)
+    (rt_cpu_isa() == RT_ISA_AVX512 ? name##__avx512                                                          \
+     : rt_cpu_isa() == RT_ISA_AVX2 ? name##__avx2                                                            \
+                                   : name##__plain)
 #else
 #define PICK(name) (name##__plain)
 #endif

@@ -1,5 +1,6 @@
 /*
- * kern_vec.h - vector kernels outside the graph, one set per instruction set; dispatch.c chooses. kern.h says what they do.
+ * kern_vec.h - vector kernels outside the graph, one set per instruction set; dispatch.c chooses. kern.h says
+ * what they do.
  */
 #ifndef RT_KERN_KERN_VEC_H
 #define RT_KERN_KERN_VEC_H

@@ -4,9 +4,10 @@
  *     CHAN_SUM   s = sum x                CHAN_DOT    s = sum x y
  *     BN_STATS   s = sum x, q = sum x^2   BN_GSTATS   s = sum dy, q = rstd sum dy (x - mean)
  *
- * Partial sums are kept in float vectors over at most SPAN elements of one row and channel (block), 16 lanes wide and two groups
- * deep, then added up in double. In the blocked layouts lane i holds channel i mod B; in PLAIN (rows, C, h, w) all lanes hold
- * one channel; in PLAIN (rows, C) lanes are channels and the sum runs over up to ROWS rows. The order is fixed by the shape.
+ * Partial sums are kept in float vectors over at most SPAN elements of one row and channel (block), 16 lanes
+ * wide and two groups deep, then added up in double. In the blocked layouts lane i holds channel i mod B; in
+ * PLAIN (rows, C, h, w) all lanes hold one channel; in PLAIN (rows, C) lanes are channels and the sum runs
+ * over up to ROWS rows. The order is fixed by the shape.
  */
 #include "base/size.h"
 #include "kern/kern.h"
@@ -34,8 +35,8 @@ RT_INLINE void accumulate(sum_kind kind, sums *a, int u, vf x, vf y, vf mean) {
 }
 
 /* A run of n elements; mean: pattern of 16. */
-RT_INLINE void sum_run(sum_kind kind, const float *x, const float *y, int64_t n, const float *mean, float s[V_GROUP],
-                       float q[V_GROUP]) {
+RT_INLINE void sum_run(sum_kind kind, const float *x, const float *y, int64_t n, const float *mean,
+                       float s[V_GROUP], float q[V_GROUP]) {
     sums a = {0}, b = {0};
     int64_t i = 0;
     for (; i + 2 * V_GROUP <= n; i += 2 * V_GROUP)
@@ -60,8 +61,8 @@ RT_INLINE void sum_run(sum_kind kind, const float *x, const float *y, int64_t n,
 }
 
 /* Columns of up to 16 channels over `rows` rows of length `stride`. */
-RT_INLINE void sum_columns(sum_kind kind, const float *x, const float *y, int64_t rows, int64_t stride, int64_t width,
-                           const float *mean, float s[V_GROUP], float q[V_GROUP]) {
+RT_INLINE void sum_columns(sum_kind kind, const float *x, const float *y, int64_t rows, int64_t stride,
+                           int64_t width, const float *mean, float s[V_GROUP], float q[V_GROUP]) {
     sums a = {0};
     if (width == V_GROUP) {
         for (int64_t r = 0; r < rows; r++, x += stride, y += stride)
@@ -101,8 +102,8 @@ static chan_shape shape_of(const rt_problem *p) {
 }
 
 /* s_out, q_out: (groups, C). mean, rstd: (groups, C), for GSTATS. */
-RT_INLINE void chan_sums(sum_kind kind, const chan_shape *sh, double *s_out, double *q_out, const float *x, const float *y,
-                         const float *mean, const float *rstd) {
+RT_INLINE void chan_sums(sum_kind kind, const chan_shape *sh, double *s_out, double *q_out, const float *x,
+                         const float *y, const float *mean, const float *rstd) {
     const bool two = kind == STATS || kind == GSTATS;
     float pattern[V_GROUP] = {0}, s[V_GROUP], q[V_GROUP];
     memset(s_out, 0, (size_t)(sh->groups * sh->C) * sizeof(double));
@@ -118,7 +119,8 @@ RT_INLINE void chan_sums(sum_kind kind, const chan_shape *sh, double *s_out, dou
                     const int64_t width = RT_MIN(V_GROUP, sh->C - c), at = r * sh->C + c;
                     if (kind == GSTATS)
                         memcpy(pattern, mean + g * sh->C + c, (size_t)width * sizeof(float));
-                    sum_columns(kind, gx + at, gy + at, RT_MIN(ROWS, sh->rows - r), sh->C, width, pattern, s, q);
+                    sum_columns(kind, gx + at, gy + at, RT_MIN(ROWS, sh->rows - r), sh->C, width, pattern, s,
+                                q);
                     for (int64_t i = 0; i < width; i++) {
                         gs[c + i] += (double)s[i];
                         if (two)
@@ -196,26 +198,30 @@ static void narrow(float *dst, const double *src, int64_t n) {
         dst[i] = (float)src[i];
 }
 
-static void run_chan_sum(const void *state, const rt_problem *p, void *out, const void *const *in, const rt_kern_ctx *ctx) {
+static void run_chan_sum(const void *state, const rt_problem *p, void *out, const void *const *in,
+                         const rt_kern_ctx *ctx) {
     (void)state;
     const chan_shape s = shape_of(p);
     chan_sums(SUM, &s, ctx->scratch, NULL, in[0], in[0], NULL, NULL);
     narrow(out, ctx->scratch, s.groups * s.C);
 }
-static void run_chan_dot(const void *state, const rt_problem *p, void *out, const void *const *in, const rt_kern_ctx *ctx) {
+static void run_chan_dot(const void *state, const rt_problem *p, void *out, const void *const *in,
+                         const rt_kern_ctx *ctx) {
     (void)state;
     const chan_shape s = shape_of(p);
     chan_sums(DOT, &s, ctx->scratch, NULL, in[0], in[1], NULL, NULL);
     narrow(out, ctx->scratch, s.groups * s.C);
 }
-static void run_bn_stats(const void *state, const rt_problem *p, void *out, const void *const *in, const rt_kern_ctx *ctx) {
+static void run_bn_stats(const void *state, const rt_problem *p, void *out, const void *const *in,
+                         const rt_kern_ctx *ctx) {
     (void)state;
     (void)ctx;
     const chan_shape s = shape_of(p);
     double *d = out;
     chan_sums(STATS, &s, d, d + s.groups * s.C, in[0], in[0], NULL, NULL);
 }
-static void run_bn_gstats(const void *state, const rt_problem *p, void *out, const void *const *in, const rt_kern_ctx *ctx) {
+static void run_bn_gstats(const void *state, const rt_problem *p, void *out, const void *const *in,
+                          const rt_kern_ctx *ctx) {
     (void)state;
     (void)ctx;
     const chan_shape s = shape_of(p);
@@ -224,10 +230,16 @@ static void run_bn_gstats(const void *state, const rt_problem *p, void *out, con
     chan_sums(GSTATS, &s, d, d + s.groups * s.C, in[0], in[1], coef, coef + s.groups * s.C);
 }
 
-const rt_kern RT_V(rt_k_chan_sum_f32) = {
-    .impl = RT_V_IMPL, .supports = supports, .layouts = layouts, .prepare = prepare_double, .run = run_chan_sum};
-const rt_kern RT_V(rt_k_chan_dot_f32) = {
-    .impl = RT_V_IMPL, .supports = supports, .layouts = layouts, .prepare = prepare_double, .run = run_chan_dot};
+const rt_kern RT_V(rt_k_chan_sum_f32) = {.impl = RT_V_IMPL,
+                                         .supports = supports,
+                                         .layouts = layouts,
+                                         .prepare = prepare_double,
+                                         .run = run_chan_sum};
+const rt_kern RT_V(rt_k_chan_dot_f32) = {.impl = RT_V_IMPL,
+                                         .supports = supports,
+                                         .layouts = layouts,
+                                         .prepare = prepare_double,
+                                         .run = run_chan_dot};
 const rt_kern RT_V(rt_k_bn_stats_f32) = {
     .impl = RT_V_IMPL, .supports = supports, .layouts = layouts, .run = run_bn_stats};
 const rt_kern RT_V(rt_k_bn_gstats_f32) = {

@@ -1,13 +1,14 @@
 /*
- * vec_optim.c - what happens between two steps of training: sums over slices, and the optimisers, each in one pass over memory.
+ * vec_optim.c - what happens between two steps of training: sums over slices, and the optimisers, each in one
+ * pass over memory.
  *
- * The tree over sources is ((0 + 1) + (2 + 3)) + ..., an odd one out passing up: a sum of n splits at the largest power of two
- * below n. Every element is computed by the same vector operations wherever it stands, in the last vector too (masked loads), so that
- * results do not depend on how workers share the range.
+ * The tree over sources is ((0 + 1) + (2 + 3)) + ..., an odd one out passing up: a sum of n splits at the
+ * largest power of two below n. Every element is computed by the same vector operations wherever it stands,
+ * in the last vector too (masked loads), so that results do not depend on how workers share the range.
  *
- * SGD (as PyTorch): d = gscale g + lambda (w - centre); m = momentum m + d; w -= lr m, with Nesterov w -= lr (d + momentum m).
- * Adam: g' = gscale g + lambda (w - centre); m = beta1 m + (1 - beta1) g'; v = beta2 v + (1 - beta2) g'^2; w -= lr decoupled w;
- * w -= lr (m / bias1) / (sqrt(v / bias2) + eps).
+ * SGD (as PyTorch): d = gscale g + lambda (w - centre); m = momentum m + d; w -= lr m, with Nesterov w -= lr
+ * (d + momentum m). Adam: g' = gscale g + lambda (w - centre); m = beta1 m + (1 - beta1) g'; v = beta2 v + (1
+ * - beta2) g'^2; w -= lr decoupled w; w -= lr (m / bias1) / (sqrt(v / bias2) + eps).
  */
 #include "kern/kern_vec.h"
 #include "kern/vec/simd.h"
@@ -53,7 +54,8 @@ void RT_V(rt_k_tree_sum_f32)(float *dst, const float *const *src, int nsrc, int6
             v_store(dst + i, v_load(src[0] + i) + v_load(src[1] + i));
     else if (nsrc == 4)
         for (; i + V_W <= hi; i += V_W)
-            v_store(dst + i, (v_load(src[0] + i) + v_load(src[1] + i)) + (v_load(src[2] + i) + v_load(src[3] + i)));
+            v_store(dst + i,
+                    (v_load(src[0] + i) + v_load(src[1] + i)) + (v_load(src[2] + i) + v_load(src[3] + i)));
     else
         for (; i + V_W <= hi; i += V_W)
             v_store(dst + i, tree_vf(src, nsrc, i));
@@ -80,7 +82,8 @@ RT_INLINE void store_part(float *p, vf x, int64_t n) {
 }
 
 void RT_V(rt_k_sgd_f32)(float *w, const float *g, float *m, int64_t n, rt_k_sgd o) {
-    const vf lr = v_set(-o.lr), momentum = v_set(o.momentum), lambda = v_set(o.lambda), gscale = v_set(o.gscale);
+    const vf lr = v_set(-o.lr), momentum = v_set(o.momentum), lambda = v_set(o.lambda),
+             gscale = v_set(o.gscale);
     for (int64_t i = 0; i < n; i += V_W) {
         const int64_t left = n - i;
         const vf vw = load_part(w + i, left);
@@ -95,8 +98,10 @@ void RT_V(rt_k_sgd_f32)(float *w, const float *g, float *m, int64_t n, rt_k_sgd 
 }
 
 void RT_V(rt_k_adam_f32)(float *w, const float *g, float *m, float *v, int64_t n, rt_k_adam o) {
-    const vf beta1 = v_set(o.beta1), beta2 = v_set(o.beta2), lambda = v_set(o.lambda), gscale = v_set(o.gscale);
-    const vf rest1 = v_set(1.0f - o.beta1), rest2 = v_set(1.0f - o.beta2), decay = v_set(1.0f - o.lr * o.decoupled);
+    const vf beta1 = v_set(o.beta1), beta2 = v_set(o.beta2), lambda = v_set(o.lambda),
+             gscale = v_set(o.gscale);
+    const vf rest1 = v_set(1.0f - o.beta1), rest2 = v_set(1.0f - o.beta2),
+             decay = v_set(1.0f - o.lr * o.decoupled);
     const vf lr = v_set(-o.lr / o.bias1), bias2 = v_set(1.0f / o.bias2), eps = v_set(o.eps);
     for (int64_t i = 0; i < n; i += V_W) {
         const int64_t left = n - i;
