@@ -8,12 +8,13 @@
  *     O I h w o i     PLAIN (B0 = B1 = 1), C8 and C16 (B1 = 8, 16), W_OIHW8O8I, W_OIHW16O16I
  *     O I h w i o     W_OIHW8I8O, W_OIHW16I16O
  *     O h w I o       W_OHWI8O, W_OHWI16O (B1 = 1)
+ *     I O h w o i     W_IOHW16O16I
  *
  * A blocked dimension is padded to a whole number of blocks; the padding holds zeros.
  */
 #include "tensor/tensor.h"
 
-typedef enum order { ORDER_OIHWOI, ORDER_OIHWIO, ORDER_OHWIO } order;
+typedef enum order { ORDER_OIHWOI, ORDER_OIHWIO, ORDER_OHWIO, ORDER_IOHWOI } order;
 
 static const struct {
     const char *name;
@@ -29,6 +30,7 @@ static const struct {
     [RT_LAYOUT_W_OIHW16I16O] = {"OIhw16i16o", 16, 16, ORDER_OIHWIO},
     [RT_LAYOUT_W_OIHW16O16I] = {"OIhw16o16i", 16, 16, ORDER_OIHWOI},
     [RT_LAYOUT_W_OHWI16O] = {"Ohwi16o", 16, 1, ORDER_OHWIO},
+    [RT_LAYOUT_W_IOHW16O16I] = {"IOhw16o16i", 16, 16, ORDER_IOHWOI},
 };
 
 static bool known(rt_layout l) { return (unsigned)l < (unsigned)RT_LAYOUT_COUNT; }
@@ -73,6 +75,9 @@ int64_t rt_desc_index4(const rt_desc *d, int64_t i0, int64_t i1, int64_t i2, int
     case ORDER_OHWIO:
         outer = (O * h + i2) * w + i3;
         return (outer * big1 + I) * b0 + o;
+    case ORDER_IOHWOI:
+        outer = ((I * blocks(d->shape.d[0], b0) + O) * h + i2) * w + i3;
+        return (outer * b0 + o) * b1 + i;
     }
     return 0;
 }

@@ -28,6 +28,7 @@ typedef enum rt_layout {
     RT_LAYOUT_W_OIHW16I16O,
     RT_LAYOUT_W_OIHW16O16I,
     RT_LAYOUT_W_OHWI16O,
+    RT_LAYOUT_W_IOHW16O16I, /* [i/16][o/16][h][w][16o][16i] */
     RT_LAYOUT_COUNT
 } rt_layout;
 

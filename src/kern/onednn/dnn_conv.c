@@ -10,7 +10,8 @@
  *
  * Padding. Channels that fill up a block are zero in every tensor, so the library is told the padded counts
  * as if they were real: zero weights give zero outputs, and zero activations zero gradients. It then never
- * re-zeroes padding by itself.
+ * re-zeroes padding by itself. (An infinite activation makes 0 * inf = NaN there; the real channels are not
+ * finite either then.)
  */
 #include "kern/onednn/onednn_int.h"
 
@@ -31,15 +32,12 @@ static const rt_desc *desc_at(const rt_problem *p, int place) {
 }
 
 static bool conv_get(conv *c, const rt_problem *p, conv_pass pass) {
-    if (p->nin != 2)
+    if (p->nin != 2 || p->attr.stride < 1)
         return false;
     const int *place = k_place[pass];
-    *c = (conv){pass,
-                *desc_at(p, place[0]),
-                *desc_at(p, place[1]),
-                *desc_at(p, place[2]),
-                p->attr.stride > 0 ? p->attr.stride : 1,
-                p->attr.pad};
+    *c = (conv){
+        pass,       *desc_at(p, place[0]), *desc_at(p, place[1]), *desc_at(p, place[2]), p->attr.stride,
+        p->attr.pad};
     const rt_desc *all[3] = {&c->x, &c->w, &c->y};
     for (int i = 0; i < 3; i++) {
         if (all[i]->dtype != RT_DTYPE_F32 || all[i]->shape.rank != 4)

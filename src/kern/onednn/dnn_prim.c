@@ -61,6 +61,8 @@ dnnl_format_tag_t rt_dnn_tag(rt_layout l) {
         return dnnl_OIhw16o16i;
     case RT_LAYOUT_W_OHWI16O:
         return dnnl_Ohwi16o;
+    case RT_LAYOUT_W_IOHW16O16I:
+        return dnnl_IOhw16o16i;
     default:
         return dnnl_format_tag_any;
     }
