@@ -1,8 +1,9 @@
 /*
  * cpu.c - which instruction set the kernels may use.
  *
- * AVX2 means AVX2 and FMA; AVX512 means F, DQ, BW and VL, what the vector files are compiled for. Asked once; RETORT_ISA can
- * only lower the answer, so that a slow path can be tested on a fast machine but never the other way round.
+ * AVX2 means AVX2 and FMA; AVX512 means F, DQ, BW and VL, what the vector files are compiled for. Asked once;
+ * RETORT_ISA can only lower the answer, so that a slow path can be tested on a fast machine but never the
+ * other way round.
  */
 #include "kern/kern.h"
 

@@ -1,9 +1,9 @@
 /*
  * kern_dropout.h - which element of a dropout mask gets which random bits.
  *
- * The index of an element counts (global row, position, channel), channels fastest: it depends on neither layout, slice nor
- * thread. A row's global number is group * batch + row0 + r. Four neighbouring indices share one block of the generator, so
- * a kernel that walks channels draws one block per four elements.
+ * The index of an element counts (global row, position, channel), channels fastest: it depends on neither
+ * layout, slice nor thread. A row's global number is group * batch + row0 + r. Four neighbouring indices
+ * share one block of the generator, so a kernel that walks channels draws one block per four elements.
  */
 #ifndef RT_KERN_KERN_DROPOUT_H
 #define RT_KERN_KERN_DROPOUT_H

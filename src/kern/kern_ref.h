@@ -1,9 +1,10 @@
 /*
  * kern_ref.h - the reference kernels: rt_ref_<name>_f32 and rt_ref_<name>_f64 for every line of op.def.
  *
- * They are the oracle of all other kernels and the last candidate of every operation, so they are plain loops that follow
- * op.def word by word. All but REORDER want PLAIN layouts. The f32 versions compute and sum in double and round once.
- * Operations that only move data go by the element size of the output, so they serve i32 values too.
+ * They are the oracle of all other kernels and the last candidate of every operation, so they are plain loops
+ * that follow op.def word by word. All but REORDER want PLAIN layouts. The f32 versions compute and sum in
+ * double and round once. Operations that only move data go by the element size of the output, so they serve
+ * i32 values too.
  */
 #ifndef RT_KERN_KERN_REF_H
 #define RT_KERN_KERN_REF_H
@@ -20,7 +21,8 @@
 #include "op/op.def"
 #undef RT_OP
 
-/* Bytes of ctx->scratch a reference kernel needs: matrices in double for the linear algebra, else 0. False: overflow. */
+/* Bytes of ctx->scratch a reference kernel needs: matrices in double for the linear algebra, else 0. False:
+ * overflow. */
 bool rt_ref_scratch(const rt_problem *p, size_t *bytes);
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * registry.c - from an operation to the kernels that compute it.
  *
- * Two tables. The references come from op.def, both types, so that an operation without one does not link. The others come
- * from kern.def in its order, which is the order of preference. A list is short and asked for once per node at compile time:
- * a linear walk over kern.def is all it takes.
+ * Two tables. The references come from op.def, both types, so that an operation without one does not link.
+ * The others come from kern.def in its order, which is the order of preference. A list is short and asked for
+ * once per node at compile time: a linear walk over kern.def is all it takes.
  */
 #include "kern/kern_ref.h"
 
@@ -38,12 +38,14 @@ static rt_status ref_prepare(const rt_problem *p, void **state, size_t *scratch)
      .layouts = ref_layouts,                                                                                 \
      .prepare = ref_prepare,                                                                                 \
      .run = rt_ref_##name##_##dtype},
-static const rt_kern refs_f32[RT_OP_COUNT] = {{0},
+static const rt_kern refs_f32[RT_OP_COUNT] = {
+    {0},
 #define RT_OP(ID, name, arity, infer, grad, flags, meaning) REF_ENTRY(name, f32)
 #include "op/op.def"
 #undef RT_OP
 };
-static const rt_kern refs_f64[RT_OP_COUNT] = {{0},
+static const rt_kern refs_f64[RT_OP_COUNT] = {
+    {0},
 #define RT_OP(ID, name, arity, infer, grad, flags, meaning) REF_ENTRY(name, f64)
 #include "op/op.def"
 #undef RT_OP

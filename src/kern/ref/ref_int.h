@@ -1,5 +1,6 @@
 /*
- * ref_int.h - small helpers the reference kernels share: sizes of rows and channels, stable softmax pieces, LU.
+ * ref_int.h - small helpers the reference kernels share: sizes of rows and channels, stable softmax pieces,
+ * LU.
  */
 #ifndef RT_KERN_REF_REF_INT_H
 #define RT_KERN_REF_REF_INT_H
@@ -31,8 +32,9 @@ RT_INLINE int64_t ref_last(const rt_desc *d) {
     return d->shape.rank > 0 ? d->shape.d[d->shape.rank - 1] : 1;
 }
 
-/* In-place LU factors of a row-major n x n matrix with partial pivoting: perm[i] is the row that step i exchanged with i.
- * False: a pivot is exactly zero (the factors then hold infinities where they are used, never wrong finite numbers). */
+/* In-place LU factors of a row-major n x n matrix with partial pivoting: perm[i] is the row that step i
+ * exchanged with i. False: a pivot is exactly zero (the factors then hold infinities where they are used,
+ * never wrong finite numbers). */
 bool ref_lu(double *a, int64_t *perm, int64_t n);
 /* b <- A^-1 b, or A^-T b, for one right-hand side. */
 void ref_lu_solve(const double *lu, const int64_t *perm, int64_t n, bool transposed, double *b);

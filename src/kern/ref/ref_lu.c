@@ -1,7 +1,8 @@
 /*
  * ref_lu.c - LU with partial pivoting, in double, and the scratch it needs.
  *
- *     P A = L U,  L unit lower, U upper, both in A's place.   A x = b: L y = P b, U x = y.   A^T x = b: U^T z = b, L^T P x = z.
+ *     P A = L U,  L unit lower, U upper, both in A's place.   A x = b: L y = P b, U x = y.   A^T x = b: U^T z
+ * = b, L^T P x = z.
  *
  * Matrices of permutation layers are a few hundred rows at most where the reference is used; no blocking.
  */
@@ -71,7 +72,8 @@ void ref_lu_solve(const double *lu, const int64_t *perm, int64_t n, bool transpo
 
 bool rt_ref_scratch(const rt_problem *p, size_t *bytes) {
     *bytes = 0;
-    if (p->op != RT_OP_MATINV && p->op != RT_OP_SOLVE && p->op != RT_OP_SINKHORN && p->op != RT_OP_SINKHORN_BWD)
+    if (p->op != RT_OP_MATINV && p->op != RT_OP_SOLVE && p->op != RT_OP_SINKHORN &&
+        p->op != RT_OP_SINKHORN_BWD)
         return true;
     /* one matrix, and four vectors of double or int64 */
     const size_t n = (size_t)p->in[0].shape.d[0];

@@ -1,8 +1,8 @@
 /*
  * ref_template.h - the body of ref_f32.c and ref_f64.c: every reference kernel once for the element type T.
  *
- * The includer defines T (float, double), T_SUFFIX (f32, f64) and T_DTYPE (RT_DTYPE_F32, ...). REF(name) opens the kernel
- * rt_ref_<name>_<suffix>; inside, p, out, in and ctx are the arguments of rt_kern.run.
+ * The includer defines T (float, double), T_SUFFIX (f32, f64) and T_DTYPE (RT_DTYPE_F32, ...). REF(name)
+ * opens the kernel rt_ref_<name>_<suffix>; inside, p, out, in and ctx are the arguments of rt_kern.run.
  */
 #include "kern/ref/ref_int.h"
 
