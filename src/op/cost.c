@@ -1,8 +1,9 @@
 /*
  * cost.c - work and traffic of one operation, for slicing, scheduling and reports.
  *
- * Multiply and add count one each: a dot product of length k is 2 k. Element-wise work counts one per element (and step of a chain),
- * transcendental functions too: they are limited by memory. Bytes are the inputs and the output, each once.
+ * Multiply and add count one each: a dot product of length k is 2 k. Element-wise work counts one per element
+ * (and step of a chain), transcendental functions too: they are limited by memory. Bytes are the inputs and
+ * the output, each once.
  */
 #include "op/op_int.h"
 
@@ -102,7 +103,8 @@ static double flops_of(rt_op op, const rt_attr *attr, const rt_type *out, const 
     }
 }
 
-void rt_op_cost(double *flops, double *bytes, rt_op op, const rt_attr *attr, const rt_type *out, const rt_type *in, int nin) {
+void rt_op_cost(double *flops, double *bytes, rt_op op, const rt_attr *attr, const rt_type *out,
+                const rt_type *in, int nin) {
     double b = elems(out) * (double)rt_dtype_size(out->dtype);
     for (int i = 0; i < nin; i++)
         b += elems(&in[i]) * (double)rt_dtype_size(in[i].dtype);

@@ -1,9 +1,10 @@
 /*
  * infer.c - types of results: the frame around the shape rules.
  *
- * rt_op_infer checks what holds for every operation - arity, sane shapes, rows = groups x n - calls the rule that op.def names, and
- * checks that the result can be addressed. The kind of a result follows from the groups alone: a batched result is ROWS, a global
- * one is SUM if any input is batched (every such operation is a plain sum over samples, see op.def) and GLOBAL otherwise.
+ * rt_op_infer checks what holds for every operation - arity, sane shapes, rows = groups x n - calls the rule
+ * that op.def names, and checks that the result can be addressed. The kind of a result follows from the
+ * groups alone: a batched result is ROWS, a global one is SUM if any input is batched (every such operation
+ * is a plain sum over samples, see op.def) and GLOBAL otherwise.
  */
 #include "op/op_int.h"
 #include <stdio.h>
@@ -66,8 +67,8 @@ rt_status rt_infer_rows(const rt_infer *q, rt_dtype t, int32_t groups, const rt_
                      inner->rank + 1, (int)RT_MAX_RANK);
     rt_type r = {.dtype = t, .kind = RT_KIND_ROWS, .groups = groups};
     r.shape.rank = inner->rank + 1;
-    RT_INFER_FAIL_IF(!rt_i64_mul((int64_t)groups, q->n, &r.shape.d[0]),
-                     "%d groups of %lld rows are too many", (int)groups, (long long)q->n);
+    RT_INFER_FAIL_IF(!rt_i64_mul((int64_t)groups, q->n, &r.shape.d[0]), "%d groups of %lld rows are too many",
+                     (int)groups, (long long)q->n);
     for (int i = 0; i < inner->rank; i++)
         r.shape.d[i + 1] = inner->d[i];
     *q->out = r;
@@ -110,7 +111,8 @@ rt_status rt_infer_need_same(const rt_infer *q, int i, int j) {
     const rt_type *a = &q->in[i], *b = &q->in[j];
     RT_INFER_FAIL_IF(a->dtype != b->dtype, "inputs %d and %d must have one type", i, j);
     RT_INFER_FAIL_IF(a->groups != b->groups, "inputs %d and %d must have the same groups", i, j);
-    RT_INFER_FAIL_IF(!rt_shape_equal(&a->shape, &b->shape), "inputs %d and %d must have the same shape", i, j);
+    RT_INFER_FAIL_IF(!rt_shape_equal(&a->shape, &b->shape), "inputs %d and %d must have the same shape", i,
+                     j);
     return RT_OK;
 }
 
@@ -123,7 +125,8 @@ rt_status rt_infer_need_chan(const rt_infer *q, int i) {
 static rt_status check_input(const rt_infer *q, int i) {
     const rt_type *t = &q->in[i];
     RT_INFER_FAIL_IF((unsigned)t->dtype >= (unsigned)RT_DTYPE_COUNT, "input %d has no known type", i);
-    RT_INFER_FAIL_IF(t->shape.rank < 0 || t->shape.rank > RT_MAX_RANK, "input %d has rank %d", i, t->shape.rank);
+    RT_INFER_FAIL_IF(t->shape.rank < 0 || t->shape.rank > RT_MAX_RANK, "input %d has rank %d", i,
+                     t->shape.rank);
     RT_INFER_FAIL_IF(t->groups < 0, "input %d has %d groups", i, (int)t->groups);
     RT_INFER_FAIL_IF(t->groups > 0 && (t->shape.rank < 1 || t->shape.d[0] % t->groups != 0 ||
                                        t->shape.d[0] / t->groups != q->n),
@@ -142,8 +145,8 @@ rt_status rt_op_infer(rt_type *out, rt_op op, const rt_attr *attr, const rt_type
     RT_INFER_FAIL_IF(arity != RT_VARIADIC && nin != arity, "%d inputs, wanted %d", nin, arity);
     RT_INFER_FAIL_IF(nin < 1, "no inputs, wanted at least 1");
     RT_INFER_FAIL_IF(n < 1, "a batch of %lld, wanted at least 1", (long long)n);
-    RT_INFER_FAIL_IF(attr->shape.rank < 0 || attr->shape.rank > RT_MAX_RANK, "attr.shape has rank %d, at most %d",
-                     attr->shape.rank, (int)RT_MAX_RANK);
+    RT_INFER_FAIL_IF(attr->shape.rank < 0 || attr->shape.rank > RT_MAX_RANK,
+                     "attr.shape has rank %d, at most %d", attr->shape.rank, (int)RT_MAX_RANK);
     for (int i = 0; i < nin; i++)
         RT_TRY(check_input(q, i));
     RT_TRY(g_rules[op](q));
@@ -153,7 +156,8 @@ rt_status rt_op_infer(rt_type *out, rt_op op, const rt_attr *attr, const rt_type
     bool fits = rt_shape_count(&r.shape, &count) && count <= INT64_MAX / 16;
     RT_INFER_FAIL_IF(!fits, "the result is too large");
     for (int i = 0; i < r.shape.rank; i++)
-        RT_INFER_FAIL_IF(r.shape.d[i] < 1, "the result would have %lld elements on axis %d, wanted at least 1",
+        RT_INFER_FAIL_IF(r.shape.d[i] < 1,
+                         "the result would have %lld elements on axis %d, wanted at least 1",
                          (long long)r.shape.d[i], i);
     *out = r;
     return RT_OK;

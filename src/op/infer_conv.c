@@ -3,8 +3,8 @@
  *
  *     out = floor((in + 2 pad - k) / stride) + 1
  *
- * With stride > 1 several input sizes give one output size; the adjoints are told theirs (attr.h, attr.w, attr.kh, attr.kw) and the
- * rule checks that the forward convolution would lead back.
+ * With stride > 1 several input sizes give one output size; the adjoints are told theirs (attr.h, attr.w,
+ * attr.kh, attr.kw) and the rule checks that the forward convolution would lead back.
  */
 #include "op/op_int.h"
 
@@ -39,8 +39,8 @@ rt_status rt_infer_conv2d_bwd_data(const rt_infer *q) {
     RT_TRY(need_conv(q));
     RT_TRY(rt_infer_need_global(q, 1));
     const int64_t *dy = q->in[0].shape.d, *w = q->in[1].shape.d;
-    RT_INFER_FAIL_IF(dy[1] != w[0], "the weights have %lld output channels, input 0 has %lld", (long long)w[0],
-                     (long long)dy[1]);
+    RT_INFER_FAIL_IF(dy[1] != w[0], "the weights have %lld output channels, input 0 has %lld",
+                     (long long)w[0], (long long)dy[1]);
     RT_INFER_FAIL_IF(q->attr->h < 1 || q->attr->w < 1 || out_size(q->attr->h, w[2], q->attr) != dy[2] ||
                          out_size(q->attr->w, w[3], q->attr) != dy[3],
                      "no convolution of a %lldx%lld image gives input 0", (long long)q->attr->h,

@@ -1,7 +1,8 @@
 /*
  * infer_eltwise.c - shape rules of element-wise operations: the result is like in[0].
  *
- * Broadcast operands are explicit operations, never guessed from shapes: a scalar, one value per channel (and member), or one per row.
+ * Broadcast operands are explicit operations, never guessed from shapes: a scalar, one value per channel (and
+ * member), or one per row.
  */
 #include "op/op_int.h"
 
@@ -23,7 +24,8 @@ rt_status rt_infer_unary(const rt_infer *q) {
         RT_INFER_FAIL_IF(!(a->alpha >= 0 && a->alpha < 1), "probability alpha must be in [0, 1)");
         break;
     case RT_OP_CLIP:
-        RT_INFER_FAIL_IF(!(a->alpha <= a->beta), "the lower bound alpha must not exceed the upper bound beta");
+        RT_INFER_FAIL_IF(!(a->alpha <= a->beta),
+                         "the lower bound alpha must not exceed the upper bound beta");
         break;
     case RT_OP_SOFTMAX:
     case RT_OP_SOFTMAX_BWD:
@@ -32,7 +34,8 @@ rt_status rt_infer_unary(const rt_infer *q) {
         RT_INFER_FAIL_IF(x->shape.rank < (x->groups > 0 ? 2 : 1), "needs an axis besides the rows");
         break;
     case RT_OP_REORDER:
-        RT_INFER_FAIL_IF(a->index < 0 || a->index >= RT_LAYOUT_COUNT, "no layout has number %d", (int)a->index);
+        RT_INFER_FAIL_IF(a->index < 0 || a->index >= RT_LAYOUT_COUNT, "no layout has number %d",
+                         (int)a->index);
         break;
     default:
         break;
@@ -56,8 +59,8 @@ rt_status rt_infer_with_chan(const rt_infer *q) {
     bool shared = b->shape.rank == 1 && b->shape.d[0] == c;
     bool member = x->groups > 0 && b->shape.rank == 2 && b->shape.d[0] == x->groups && b->shape.d[1] == c;
     if (x->groups > 0)
-        RT_INFER_FAIL_IF(!shared && !member, "input 1 must be (%lld) or (%d, %lld)", (long long)c, (int)x->groups,
-                         (long long)c);
+        RT_INFER_FAIL_IF(!shared && !member, "input 1 must be (%lld) or (%d, %lld)", (long long)c,
+                         (int)x->groups, (long long)c);
     else
         RT_INFER_FAIL_IF(!shared, "input 1 must be (%lld)", (long long)c);
     return rt_infer_like(q, x);

@@ -1,5 +1,6 @@
 /*
- * infer_loss.c - shape rules of the cross entropies: logits (rows, K) against labels (rows) or distributions (rows, K) -> (rows).
+ * infer_loss.c - shape rules of the cross entropies: logits (rows, K) against labels (rows) or distributions
+ * (rows, K) -> (rows).
  *
  * Targets have the groups of the logits; targets shared by all members are tiled explicitly (TILE_MEMBERS).
  */
@@ -15,8 +16,9 @@ static rt_status need_logits(const rt_infer *q, int i) {
 static rt_status need_labels(const rt_infer *q, int i, const rt_type *z) {
     const rt_type *y = &q->in[i];
     RT_INFER_FAIL_IF(y->dtype != RT_DTYPE_I32 || y->shape.rank != 1, "input %d must be i32 labels (rows)", i);
-    RT_INFER_FAIL_IF(y->groups != z->groups, "input %d must have the %d groups of the logits, has %d (tile it)", i,
-                     (int)z->groups, (int)y->groups);
+    RT_INFER_FAIL_IF(y->groups != z->groups,
+                     "input %d must have the %d groups of the logits, has %d (tile it)", i, (int)z->groups,
+                     (int)y->groups);
     RT_INFER_FAIL_IF(!(q->attr->alpha >= 0 && q->attr->alpha <= 1), "smoothing alpha must be in [0, 1]");
     return RT_OK;
 }

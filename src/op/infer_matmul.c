@@ -6,8 +6,8 @@
  *     rows (R, k), ta        rows (R, f)             global (k, f), a sum over the batch
  *     global, any ta         global, any tb          global
  *
- * Other mixtures would need rows on an inner axis, which no value has: they are refused. BMM is the same with one matrix per member:
- * rows of group m meet matrix m of a global (M, ., .).
+ * Other mixtures would need rows on an inner axis, which no value has: they are refused. BMM is the same with
+ * one matrix per member: rows of group m meet matrix m of a global (M, ., .).
  */
 #include "op/op_int.h"
 
@@ -45,7 +45,8 @@ static rt_status product(const rt_infer *q, bool per_member) {
         rt_shape row = rt_shape1(j);
         return rt_infer_rows(q, a->dtype, a->groups, &row);
     }
-    RT_INFER_FAIL_IF(per_member && a->shape.d[0] != b->shape.d[0], "inputs must have the same number of matrices");
+    RT_INFER_FAIL_IF(per_member && a->shape.d[0] != b->shape.d[0],
+                     "inputs must have the same number of matrices");
     return rt_infer_global(q, a->dtype, per_member ? rt_shape3(a->shape.d[0], i, j) : rt_shape2(i, j));
 }
 

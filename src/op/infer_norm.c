@@ -2,10 +2,12 @@
  * infer_norm.c - shape rules of batch normalisation in pieces.
  *
  *     BN_STATS x -> (2, MC) f64     BN_COEF stats, gamma, beta -> (4, MC)     BN_APPLY x, coef -> y
- *     BN_GSTATS dy, x, coef -> (2, MC) f64   BN_GCOEF gstats, coef, gamma -> (3, MC)   BN_GAPPLY dy, x, gcoef -> dx
+ *     BN_GSTATS dy, x, coef -> (2, MC) f64   BN_GCOEF gstats, coef, gamma -> (3, MC)   BN_GAPPLY dy, x, gcoef
+ * -> dx
  *
- * M = attr.members (1 if 0) sets of statistics, group-major. Sums are f64 because they cross slices and cancel in E[x^2] - E[x]^2. The
- * element count attr.n is of the full batch and therefore not comparable with the shapes of a slice.
+ * M = attr.members (1 if 0) sets of statistics, group-major. Sums are f64 because they cross slices and
+ * cancel in E[x^2] - E[x]^2. The element count attr.n is of the full batch and therefore not comparable with
+ * the shapes of a slice.
  */
 #include "op/op_int.h"
 
@@ -84,8 +86,7 @@ rt_status rt_infer_bn_coef(const rt_infer *q) {
 rt_status rt_infer_bn_coef_eval(const rt_infer *q) {
     const rt_shape *mean = &q->in[0].shape;
     int64_t m = rt_attr_groups(q->attr), mc = 0;
-    RT_INFER_FAIL_IF(mean->rank < 1 || mean->rank > 2 ||
-                         !rt_i64_mul(m, mean->d[mean->rank - 1], &mc),
+    RT_INFER_FAIL_IF(mean->rank < 1 || mean->rank > 2 || !rt_i64_mul(m, mean->d[mean->rank - 1], &mc),
                      "input 0 must be (C) or (M, C)");
     for (int i = 0; i < 4; i++) {
         RT_TRY(need_param(q, i, mc, i >= 2));
@@ -150,6 +151,7 @@ rt_status rt_infer_bn_running(const rt_infer *q) {
     RT_TRY(need_stats(q, 0, &mc));
     RT_TRY(need_param(q, 1, mc, false));
     RT_TRY(need_count(q));
-    RT_INFER_FAIL_IF(q->attr->index != 0 && q->attr->index != 1, "attr.index must be 0 (mean) or 1 (variance)");
+    RT_INFER_FAIL_IF(q->attr->index != 0 && q->attr->index != 1,
+                     "attr.index must be 0 (mean) or 1 (variance)");
     return rt_infer_like(q, &q->in[1]);
 }

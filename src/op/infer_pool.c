@@ -17,7 +17,8 @@ static rt_status pooled_row(const rt_infer *q, const rt_type *x, rt_shape *row) 
     RT_INFER_FAIL_IF(a->kh < 1 || a->kw < 1 || a->stride < 1, "kh, kw and stride must be at least 1");
     RT_INFER_FAIL_IF(a->pad < 0 || 2 * (int64_t)a->pad > RT_MIN(a->kh, a->kw),
                      "pad must be between 0 and half the window");
-    int64_t rh = x->shape.d[2] + 2 * (int64_t)a->pad - a->kh, rw = x->shape.d[3] + 2 * (int64_t)a->pad - a->kw;
+    int64_t rh = x->shape.d[2] + 2 * (int64_t)a->pad - a->kh,
+            rw = x->shape.d[3] + 2 * (int64_t)a->pad - a->kw;
     RT_INFER_FAIL_IF(rh < 0 || rw < 0, "the window does not fit into the padded image");
     *row = rt_shape3(x->shape.d[1], rh / a->stride + 1, rw / a->stride + 1);
     return RT_OK;

@@ -1,8 +1,9 @@
 /*
  * infer_reduce.c - shape rules of sums over rows, channels or everything, and of their adjoints.
  *
- * Reducing away axis 0 of a batched value gives a global one: a sum over samples. The adjoints know from their attributes how many
- * groups of rows to make, never how many rows, so that the same node serves every batch size.
+ * Reducing away axis 0 of a batched value gives a global one: a sum over samples. The adjoints know from
+ * their attributes how many groups of rows to make, never how many rows, so that the same node serves every
+ * batch size.
  */
 #include "op/op_int.h"
 

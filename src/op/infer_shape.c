@@ -1,8 +1,9 @@
 /*
  * infer_shape.c - shape rules of operations that move elements: reshapes, members, slices.
  *
- * Member operations act on groups of rows of a batched value and on axis 0 of a global one, so that per-member parameters (M, ...) and
- * per-member activations (M n, ...) are selected alike. All of them move any element type.
+ * Member operations act on groups of rows of a batched value and on axis 0 of a global one, so that
+ * per-member parameters (M, ...) and per-member activations (M n, ...) are selected alike. All of them move
+ * any element type.
  */
 #include "op/op_int.h"
 
@@ -28,7 +29,8 @@ rt_status rt_infer_reshape(const rt_infer *q) {
     rt_shape from = x->groups > 0 ? rt_type_tail(x) : x->shape;
     int64_t have = rt_shape_elems(&from), want = 0;
     RT_INFER_FAIL_IF(!rt_shape_count(&q->attr->shape, &want) || have != want,
-                     "%lld elements%s do not fit the new shape", (long long)have, x->groups > 0 ? " per row" : "");
+                     "%lld elements%s do not fit the new shape", (long long)have,
+                     x->groups > 0 ? " per row" : "");
     if (x->groups > 0)
         return rt_infer_rows(q, x->dtype, x->groups, &q->attr->shape);
     return rt_infer_global(q, x->dtype, q->attr->shape);
@@ -90,8 +92,8 @@ rt_status rt_infer_member_put(const rt_infer *q) {
 rt_status rt_infer_member_range(const rt_infer *q) {
     int64_t m = members_of(&q->in[0]), start = q->attr->start, count = q->attr->count;
     RT_INFER_FAIL_IF(start < 0 || count < 1 || start > m || count > m - start,
-                     "members %lld to %lld of %lld do not exist", (long long)start, (long long)(start + count),
-                     (long long)m);
+                     "members %lld to %lld of %lld do not exist", (long long)start,
+                     (long long)(start + count), (long long)m);
     return with_members(q, &q->in[0], count);
 }
 
@@ -110,7 +112,8 @@ rt_status rt_infer_concat_members(const rt_infer *q) {
         const rt_type *x = &q->in[i];
         rt_shape tail = rt_type_tail(x);
         RT_INFER_FAIL_IF(x->shape.rank < 1, "input %d must be (M, ...)", i);
-        RT_INFER_FAIL_IF((x->groups > 0) != (q->in[0].groups > 0), "inputs must be all batched or all global");
+        RT_INFER_FAIL_IF((x->groups > 0) != (q->in[0].groups > 0),
+                         "inputs must be all batched or all global");
         RT_INFER_FAIL_IF(x->dtype != q->in[0].dtype || !rt_shape_equal(&tail, &first),
                          "inputs 0 and %d differ in more than their members", i);
         m += members_of(x);
@@ -130,16 +133,17 @@ rt_status rt_infer_slice_last(const rt_infer *q) {
     const rt_shape *s = &q->in[0].shape;
     int64_t size = s->rank > 0 ? s->d[s->rank - 1] : 0, start = q->attr->start, count = q->attr->count;
     RT_INFER_FAIL_IF(start < 0 || count < 1 || start > size || count > size - start,
-                     "elements %lld to %lld of %lld do not exist", (long long)start, (long long)(start + count),
-                     (long long)size);
+                     "elements %lld to %lld of %lld do not exist", (long long)start,
+                     (long long)(start + count), (long long)size);
     return with_last(q, count);
 }
 
 rt_status rt_infer_pad_last(const rt_infer *q) {
     const rt_shape *s = &q->in[0].shape;
     int64_t size = s->rank > 0 ? s->d[s->rank - 1] : 0, start = q->attr->start, all = q->attr->index;
-    RT_INFER_FAIL_IF(start < 0 || start > all || size > all - start, "%lld elements do not fit at %lld of %lld",
-                     (long long)size, (long long)start, (long long)all);
+    RT_INFER_FAIL_IF(start < 0 || start > all || size > all - start,
+                     "%lld elements do not fit at %lld of %lld", (long long)size, (long long)start,
+                     (long long)all);
     return with_last(q, all);
 }
 

@@ -1,8 +1,9 @@
 /*
  * op_int.h - what the shape rules share.
  *
- * A rule looks at the attributes and input types of one query, refuses them with a message that says what was wanted, or makes the
- * result by one of the three constructors below. rt_op_infer has already checked arity, input shapes and groups.
+ * A rule looks at the attributes and input types of one query, refuses them with a message that says what was
+ * wanted, or makes the result by one of the three constructors below. rt_op_infer has already checked arity,
+ * input shapes and groups.
  */
 #ifndef RT_OP_OP_INT_H
 #define RT_OP_OP_INT_H
@@ -38,14 +39,14 @@ rt_status rt_infer_global(const rt_infer *q, rt_dtype t, rt_shape s) RT_MUST_CHE
 rt_status rt_infer_like(const rt_infer *q, const rt_type *t) RT_MUST_CHECK;
 
 /* Checks that many rules make. */
-rt_status rt_infer_need_float(const rt_infer *q) RT_MUST_CHECK;        /* all inputs, of one floating type */
+rt_status rt_infer_need_float(const rt_infer *q) RT_MUST_CHECK; /* all inputs, of one floating type */
 rt_status rt_infer_need_batched(const rt_infer *q, int i) RT_MUST_CHECK;
 rt_status rt_infer_need_global(const rt_infer *q, int i) RT_MUST_CHECK;
 rt_status rt_infer_need_same(const rt_infer *q, int i, int j) RT_MUST_CHECK; /* type, shape and groups */
-rt_status rt_infer_need_chan(const rt_infer *q, int i) RT_MUST_CHECK;  /* (rows, C) or (rows, C, h, w) */
+rt_status rt_infer_need_chan(const rt_infer *q, int i) RT_MUST_CHECK; /* (rows, C) or (rows, C, h, w) */
 
 bool rt_type_is_float(const rt_type *t);
-rt_shape rt_type_tail(const rt_type *t); /* the shape without axis 0 */
+rt_shape rt_type_tail(const rt_type *t);  /* the shape without axis 0 */
 int64_t rt_attr_groups(const rt_attr *a); /* attr.members, where 0 means 1 */
 
 #endif

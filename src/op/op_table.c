@@ -1,8 +1,8 @@
 /*
  * op_table.c - the list of operations as data, and attributes as text.
  *
- * op.def is expanded once into a table indexed by rt_op. Attributes compare by their bits, so that two nodes are the same exactly when
- * they would compute the same: -0 is not 0, and a NaN equals itself.
+ * op.def is expanded once into a table indexed by rt_op. Attributes compare by their bits, so that two nodes
+ * are the same exactly when they would compute the same: -0 is not 0, and a NaN equals itself.
  */
 #include "op/op_int.h"
 #include <string.h>
