@@ -13,7 +13,8 @@ size_t rt_reader_left(const rt_reader *r) { return r->n - r->at; }
 rt_status rt_reader_bytes(rt_reader *r, const uint8_t **out, size_t n) {
     *out = NULL;
     RT_FAIL_IF(n > rt_reader_left(r), RT_E_INPUT,
-               "%s: truncated: %zu bytes wanted at offset %zu, %zu left", r->name, n, r->at, rt_reader_left(r));
+               "%s: truncated: %zu bytes wanted at offset %zu, %zu left", r->name, n, r->at,
+               rt_reader_left(r));
     *out = r->p + r->at;
     r->at += n;
     return RT_OK;

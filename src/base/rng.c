@@ -99,7 +99,7 @@ static double own_log(double x) {
     return (double)e * 0.69314718055994530942 + 2.0 * s * sum;
 }
 
-/* cos(2 pi v), v in [0, 1): the nearest quarter turn is removed exactly, the rest goes into the Taylor series. */
+/* cos(2 pi v), v in [0, 1): whole quarter turns are taken off exactly, the rest goes into a Taylor series. */
 static double own_cos_turns(double v) {
     static const double sin_c[] = {1.0,
                                    -1.0 / 6,
