@@ -1,0 +1,289 @@
+/*
+ * exec.c - running plans.
+ *
+ * A run is: prologue, then for each phase all slices (in any order, on any worker) and the section that completes their sums. When there are at least as
+ * many members as workers, each worker takes whole members and nobody waits for anybody; otherwise workers share the slices of a phase and
+ * meet at its end. Both ways give the same bits: a slice is computed by one thread, sums over slices follow a fixed tree.
+ */
+#include "base/alloc.h"
+#include "base/size.h"
+#include "kern/kern.h"
+#include "plan/plan_int.h"
+#include <string.h>
+
+struct rt_exec {
+    const rt_plan *p;
+    uint8_t *slice_mem, *global_mem; /* one block */
+    uint8_t *block;
+    void **param;
+    const void **input, **feed;
+    void **output;
+    bool prepared; /* prologue work on parameters was done at least once */
+};
+
+enum { REDUCE_CHUNK = 16384, SMALL_SECTION = 65536, MAX_SLICES = 1024 };
+
+rt_status rt_exec_create(rt_exec **out, const rt_plan *p, rt_pool *pool) {
+    rt_exec *e = NULL;
+    rt_status st = RT_OK;
+    size_t slices = 0, bytes = 0;
+    *out = NULL;
+    RT_TRY(rt_calloc(&e, 1, sizeof *e));
+    e->p = p;
+    if (!rt_size_mul(p->slice_bytes, (size_t)p->slices, &slices) || !rt_size_add(slices, p->global_bytes, &bytes))
+        RT_FAIL_GOTO(RT_E_MEMORY, "plan: %lld slices of %zu bytes are too large", (long long)p->slices, p->slice_bytes);
+    if (p->slices > MAX_SLICES)
+        RT_FAIL_GOTO(RT_E_USAGE, "plan: %lld slices, at most %d; use larger slices", (long long)p->slices, MAX_SLICES);
+    RT_TRY_GOTO(rt_alloc(&e->block, bytes));
+    e->slice_mem = e->block;
+    e->global_mem = e->block + slices;
+    RT_TRY_GOTO(rt_calloc(&e->param, (size_t)p->nslots + 1, sizeof *e->param));
+    RT_TRY_GOTO(rt_calloc(&e->input, (size_t)p->ninputs + 1, sizeof *e->input));
+    RT_TRY_GOTO(rt_calloc(&e->feed, (size_t)p->nfeeds + 1, sizeof *e->feed));
+    RT_TRY_GOTO(rt_calloc(&e->output, (size_t)p->noutputs + 1, sizeof *e->output));
+    for (int64_t i = 0; i < p->nstep; i++)
+        for (int w = 0; p->step[i].kern->attach != NULL && w < rt_pool_workers(pool); w++)
+            RT_TRY_GOTO(p->step[i].kern->attach(p->step[i].state, w));
+    *out = e;
+    e = NULL;
+done:
+    rt_exec_destroy(&e);
+    return st;
+}
+
+void rt_exec_destroy(rt_exec **ep) {
+    rt_exec *e = *ep;
+    if (e == NULL)
+        return;
+    rt_free(e->block);
+    rt_free(e->param);
+    rt_free(e->input);
+    rt_free(e->feed);
+    rt_free(e->output);
+    rt_free(e);
+    *ep = NULL;
+}
+
+void rt_exec_bind_param(rt_exec *e, int slot, void *data) {
+    if (slot < e->p->nslots)
+        e->param[slot] = data;
+}
+void rt_exec_bind_input(rt_exec *e, int slot, const void *data) {
+    if (slot < e->p->ninputs)
+        e->input[slot] = data;
+}
+void rt_exec_bind_feed(rt_exec *e, int slot, const void *data) {
+    if (slot < e->p->nfeeds)
+        e->feed[slot] = data;
+}
+void rt_exec_bind_output(rt_exec *e, int i, void *data) {
+    e->output[i] = data;
+}
+
+static void *resolve(const rt_exec *e, const rt_ref *r, int64_t slice) {
+    switch (r->place) {
+    case RT_PLACE_SLICE:
+        return e->slice_mem + (size_t)slice * e->p->slice_bytes + r->offset;
+    case RT_PLACE_GLOBAL:
+        return e->global_mem + r->offset;
+    case RT_PLACE_PARAM:
+        return e->param[r->slot];
+    case RT_PLACE_INPUT:
+        return (uint8_t *)(uintptr_t)e->input[r->slot] + (size_t)(slice * e->p->slice) * r->row_bytes;
+    case RT_PLACE_FEED:
+        return (void *)(uintptr_t)e->feed[r->slot];
+    case RT_PLACE_CONST:
+        return e->p->consts + r->offset;
+    case RT_PLACE_OUTPUT:
+        return e->output[r->slot] != NULL ? e->output[r->slot] : e->global_mem + r->offset;
+    case RT_PLACE_NONE:
+        break;
+    }
+    return NULL;
+}
+
+static void run_step(const rt_exec *e, const rt_pstep *s, int64_t slice, const rt_run *run, int worker) {
+    const void *in[RT_OP_MAX_IN];
+    for (int i = 0; i < s->p.nin; i++)
+        in[i] = resolve(e, &s->in[i], slice);
+    const rt_kern_ctx ctx = {.worker = worker,
+                             .scratch = s->scratch > 0 ? resolve(e, &s->scratch_ref, slice) : NULL,
+                             .seed = run->seed,
+                             .step = run->step,
+                             .row0 = slice * e->p->slice,
+                             .batch = e->p->batch};
+    s->kern->run(s->state, &s->p, resolve(e, &s->out, slice), in, &ctx);
+}
+
+/* Rows of a slice between its own block (groups x slice rows) and a buffer of the whole batch (groups x batch rows). */
+static void copy_rows(const rt_exec *e, const rt_action *a, uint8_t *slice_data, uint8_t *batch_data, int64_t slice, bool out) {
+    const size_t row = rt_desc_bytes(&a->desc) / (size_t)(a->groups * e->p->slice);
+    const size_t part = row * (size_t)e->p->slice, whole = row * (size_t)e->p->batch;
+    for (int32_t m = 0; m < a->groups; m++) {
+        uint8_t *s = slice_data + (size_t)m * part, *b = batch_data + (size_t)m * whole + (size_t)slice * part;
+        memcpy(out ? b : s, out ? s : b, part);
+    }
+}
+
+static void run_phase(const rt_exec *e, int phase, int64_t slice, const rt_run *run, int worker) {
+    const rt_actions *l = &e->p->slice_actions[phase];
+    for (int64_t i = 0; i < l->n; i++) {
+        const rt_action *a = &l->a[i];
+        if (a->kind == RT_ACT_STEP)
+            run_step(e, &e->p->step[a->index], slice, run, worker);
+        else if (a->kind == RT_ACT_GATHER)
+            copy_rows(e, a, resolve(e, &a->dst, slice), (uint8_t *)(uintptr_t)e->input[a->index], slice, false);
+        else if (e->output[a->index] != NULL)
+            copy_rows(e, a, resolve(e, &a->src, slice), e->output[a->index], slice, true);
+    }
+}
+
+static void reduce(const rt_exec *e, const rt_action *a, int64_t lo, int64_t hi) {
+    const void *src[MAX_SLICES];
+    const int n = (int)e->p->slices;
+    for (int s = 0; s < n; s++)
+        src[s] = resolve(e, &a->src, s);
+    void *dst = resolve(e, &a->dst, 0);
+    if (a->desc.dtype == RT_DTYPE_F64)
+        rt_k_tree_sum_f64(dst, (const double *const *)src, n, lo, hi);
+    else
+        rt_k_tree_sum_f32(dst, (const float *const *)src, n, lo, hi);
+}
+
+static void run_global(const rt_exec *e, const rt_action *a, const rt_run *run, int worker) {
+    switch (a->kind) {
+    case RT_ACT_STEP:
+        run_step(e, &e->p->step[a->index], 0, run, worker);
+        break;
+    case RT_ACT_REDUCE:
+        reduce(e, a, 0, rt_desc_elems(&a->desc));
+        break;
+    case RT_ACT_COPY:
+        if (e->output[a->index] != NULL)
+            memcpy(e->output[a->index], resolve(e, &a->src, 0), rt_desc_bytes(&a->desc));
+        break;
+    case RT_ACT_UPDATE:
+        memcpy(e->param[a->index], resolve(e, &a->src, 0), rt_desc_bytes(&a->desc));
+        break;
+    case RT_ACT_GATHER:
+    case RT_ACT_EMIT:
+        break;
+    }
+}
+
+static bool skip_prologue(const rt_exec *e, const rt_action *a, const rt_run *run) {
+    return a->params_only && run->params_unchanged && e->prepared;
+}
+
+/* ---- a whole member on one worker ---- */
+typedef struct runs {
+    rt_exec *const *e;
+    const rt_run *run;
+    int n, phase;
+    /* sharing a section */
+    const rt_actions *list;
+    int64_t lo, hi;
+} runs;
+
+static void whole_member(void *ctx, int64_t job, int worker) {
+    const runs *r = ctx;
+    rt_exec *e = r->e[job];
+    const rt_run *run = &r->run[job];
+    const rt_plan *p = e->p;
+    for (int64_t i = 0; i < p->prologue.n; i++)
+        if (!skip_prologue(e, &p->prologue.a[i], run))
+            run_global(e, &p->prologue.a[i], run, worker);
+    e->prepared = true;
+    for (int ph = 0; ph < p->phases; ph++) {
+        for (int64_t s = 0; s < p->slices; s++)
+            run_phase(e, ph, s, run, worker);
+        for (int64_t i = 0; i < p->section[ph].n; i++)
+            run_global(e, &p->section[ph].a[i], run, worker);
+    }
+}
+
+/* ---- members whose slices are shared by all workers ---- */
+static void one_slice(void *ctx, int64_t job, int worker) {
+    const runs *r = ctx;
+    run_phase(r->e[0], r->phase, job, r->run, worker);
+}
+
+static void one_action(void *ctx, int64_t job, int worker) {
+    const runs *r = ctx;
+    run_global(r->e[0], &r->list->a[r->lo + job], r->run, worker);
+}
+
+/* Chunks of all sums of a section, numbered through. */
+static void one_chunk(void *ctx, int64_t job, int worker) {
+    const runs *r = ctx;
+    (void)worker;
+    for (int64_t i = r->lo; i < r->hi; i++) {
+        const int64_t n = rt_desc_elems(&r->list->a[i].desc), chunks = (n + REDUCE_CHUNK - 1) / REDUCE_CHUNK;
+        if (job < chunks) {
+            reduce(r->e[0], &r->list->a[i], job * REDUCE_CHUNK, RT_MIN(n, (job + 1) * REDUCE_CHUNK));
+            return;
+        }
+        job -= chunks;
+    }
+}
+
+static size_t action_bytes(const rt_plan *p, const rt_action *a) {
+    return a->kind == RT_ACT_STEP ? rt_desc_bytes(&p->step[a->index].p.out) : rt_desc_bytes(&a->desc);
+}
+
+/* Runs a list of global actions, sorted by level; large levels are shared by all workers. */
+static void shared_section(runs *r, const rt_actions *l, rt_pool *pool) {
+    const rt_plan *p = r->e[0]->p;
+    r->list = l;
+    for (int64_t lo = 0, hi; lo < l->n; lo = hi) {
+        const bool sums = l->a[lo].kind == RT_ACT_REDUCE;
+        size_t bytes = 0;
+        int64_t chunks = 0;
+        for (hi = lo; hi < l->n && (sums ? l->a[hi].kind == RT_ACT_REDUCE : l->a[hi].level == l->a[lo].level); hi++) {
+            bytes += action_bytes(p, &l->a[hi]);
+            if (sums)
+                chunks += (rt_desc_elems(&l->a[hi].desc) + REDUCE_CHUNK - 1) / REDUCE_CHUNK;
+        }
+        r->lo = lo;
+        r->hi = hi;
+        if (bytes < SMALL_SECTION)
+            for (int64_t i = lo; i < hi; i++)
+                run_global(r->e[0], &l->a[i], r->run, 0);
+        else if (sums)
+            rt_pool_run(pool, one_chunk, r, chunks);
+        else
+            rt_pool_run(pool, one_action, r, hi - lo);
+    }
+}
+
+static void shared_member(rt_exec *e, const rt_run *run, rt_pool *pool) {
+    const rt_plan *p = e->p;
+    runs r = {.e = &e, .run = run, .n = 1};
+    if (!(run->params_unchanged && e->prepared)) {
+        shared_section(&r, &p->prologue, pool);
+    } else {
+        for (int64_t i = 0; i < p->prologue.n; i++)
+            if (!skip_prologue(e, &p->prologue.a[i], run))
+                run_global(e, &p->prologue.a[i], run, 0);
+    }
+    e->prepared = true;
+    for (r.phase = 0; r.phase < p->phases; r.phase++) {
+        rt_pool_run(pool, one_slice, &r, p->slices);
+        shared_section(&r, &p->section[r.phase], pool);
+    }
+}
+
+void rt_exec_run(rt_exec *const *e, const rt_run *run, int n, rt_pool *pool) {
+    const int workers = rt_pool_workers(pool);
+    int i = 0;
+    if (n >= workers || n > 1) {
+        /* whole members while there are enough for every worker; the rest is shared */
+        const int whole = workers > 1 ? n - n % workers : n;
+        runs r = {.e = e, .run = run, .n = whole};
+        if (whole > 0)
+            rt_pool_run(pool, whole_member, &r, whole);
+        i = whole;
+    }
+    for (; i < n; i++)
+        shared_member(e[i], &run[i], pool);
+}

@@ -1,0 +1,38 @@
+/*
+ * pass_select.c - each node gets its kernel: the first of kern.def that supports the problem with the layouts the layout pass left. Preparing it here means
+ * that nothing can fail, and nothing is decided, when steps run.
+ */
+#include "plan/plan_int.h"
+
+rt_status rt_pass_select(rt_plan *p, rt_vinfo *vi, unsigned mask) {
+    const rt_graph *g = p->g;
+    const rt_val n = (rt_val)rt_graph_count(g);
+    RT_TRY(rt_arena_alloc(&p->arena, &p->step, n * sizeof *p->step));
+    for (rt_val v = 1; v < n; v++) {
+        const rt_node *d = rt_graph_node(g, v);
+        vi[v].step = -1;
+        vi[v].output = -1;
+        if (d->leaf != RT_LEAF_NONE)
+            continue;
+        if (rt_is_view(g, v)) {
+            const rt_val x = d->in[0];
+            vi[v].view_of = vi[x].view_of != 0 ? vi[x].view_of : x;
+            continue;
+        }
+        rt_pstep *s = &p->step[p->nstep];
+        s->v = v;
+        RT_TRY(rt_problem_make(&s->p, &p->arena, g, v, NULL, d->layout));
+        RT_TRY(rt_arena_alloc(&p->arena, &s->in, (size_t)(d->nin > 0 ? d->nin : 1) * sizeof *s->in));
+        const rt_kern *list[16];
+        int count = 0;
+        RT_TRY(rt_kern_list(d->op, rt_graph_dtype(g), mask, list, 16, &count));
+        for (int i = 0; i < count && s->kern == NULL; i++)
+            if (list[i]->supports == NULL || list[i]->supports(&s->p))
+                s->kern = list[i];
+        RT_FAIL_IF(s->kern == NULL, RT_E_UNSUPPORTED, "no kernel for %s", rt_op_get(d->op)->name);
+        vi[v].step = (int32_t)p->nstep++;
+        if (s->kern->prepare != NULL)
+            RT_TRY(s->kern->prepare(&s->p, &s->state, &s->scratch));
+    }
+    return RT_OK;
+}

@@ -1,0 +1,81 @@
+/*
+ * plan_print.c - a plan as text: what runs when, by which kernel, in which layout, where.
+ */
+#include "plan/plan_int.h"
+
+static void print_ref(rt_str *out, const rt_ref *r) {
+    static const char *const NAMES[] = {"?", "slice", "global", "param", "input", "feed", "const", "out"};
+    if (r->place == RT_PLACE_PARAM || r->place == RT_PLACE_INPUT || r->place == RT_PLACE_FEED)
+        rt_str_appendf(out, "%s#%d", NAMES[r->place], r->slot);
+    else
+        rt_str_appendf(out, "%s+%zu", NAMES[r->place], r->offset);
+}
+
+static void print_step(const rt_plan *p, const rt_pstep *s, rt_str *out) {
+    const rt_node *d = rt_graph_node(p->g, s->v);
+    rt_str_appendf(out, "  %%%-5u %s", s->v, rt_op_get(d->op)->name);
+    if (d->op == RT_OP_CHAIN) {
+        rt_str_append(out, "[");
+        for (int i = 0; i < d->chain->n; i++)
+            rt_str_appendf(out, "%s%s", i > 0 ? " " : "", rt_op_get(d->chain->step[i].op)->name);
+        rt_str_append(out, d->chain->step[0].attr.n == 1 ? "] again" : "]");
+    }
+    rt_str_append(out, "(");
+    for (int i = 0; i < d->nin; i++)
+        rt_str_appendf(out, "%s%%%u", i > 0 ? ", " : "", d->in[i]);
+    rt_str_append(out, ") ");
+    rt_attr_print(&d->attr, out);
+    rt_str_appendf(out, " : %s ", rt_dtype_name(d->type.dtype));
+    rt_shape_print(&d->type.shape, out);
+    rt_str_appendf(out, " %s  by %s  at ", rt_layout_name(d->layout), s->kern->impl);
+    print_ref(out, &s->out);
+    if (s->scratch > 0)
+        rt_str_appendf(out, "  scratch %zu", s->scratch);
+    if (d->name != NULL)
+        rt_str_appendf(out, "  ; %s", d->name);
+    rt_str_append(out, "\n");
+}
+
+static void print_actions(const rt_plan *p, const rt_actions *l, rt_str *out) {
+    for (int64_t i = 0; i < l->n; i++) {
+        const rt_action *a = &l->a[i];
+        switch (a->kind) {
+        case RT_ACT_STEP:
+            print_step(p, &p->step[a->index], out);
+            break;
+        case RT_ACT_REDUCE:
+            rt_str_appendf(out, "  %%%-5u sum over slices  at ", p->step[a->index].v);
+            print_ref(out, &a->dst);
+            rt_str_append(out, "\n");
+            break;
+        case RT_ACT_GATHER:
+            rt_str_appendf(out, "  input #%d: rows of this slice\n", a->index);
+            break;
+        case RT_ACT_EMIT:
+        case RT_ACT_COPY:
+            rt_str_appendf(out, "  output %s\n", rt_graph_get_output(p->g, a->index)->name);
+            break;
+        case RT_ACT_UPDATE:
+            rt_str_appendf(out, "  update of param#%d\n", a->index);
+            break;
+        }
+    }
+}
+
+void rt_plan_print(const rt_plan *p, rt_str *out) {
+    rt_str_appendf(out, "plan: batch %lld in %lld slices of %lld, %d phases, %lld steps, %.1f MFLOP per run\n", (long long)p->batch,
+                   (long long)p->slices, (long long)p->slice, p->phases, (long long)p->nstep, p->flops * 1e-6);
+    rt_str_appendf(out, "memory: %zu bytes = %lld x %zu slice + %zu global; constants %zu\npasses:", rt_plan_bytes(p),
+                   (long long)p->slices, p->slice_bytes, p->global_bytes, p->const_bytes);
+    for (int i = 0; i < RT_PASS_COUNT; i++)
+        rt_str_appendf(out, " %s%s", (p->opt.skip & (1u << i)) != 0 ? "-" : "", rt_pass_name((rt_pass)i));
+    rt_str_append(out, "\nprologue\n");
+    print_actions(p, &p->prologue, out);
+    for (int i = 0; i < p->phases; i++) {
+        rt_str_appendf(out, "phase %d, every slice\n", i);
+        print_actions(p, &p->slice_actions[i], out);
+        if (p->section[i].n > 0)
+            rt_str_appendf(out, "section %d\n", i);
+        print_actions(p, &p->section[i], out);
+    }
+}
