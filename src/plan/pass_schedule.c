@@ -7,7 +7,7 @@
  *     phase(v) = max over operands x:  batched: phase(x)    global: section(x) + 1    leaf: 0
  *
  * Global work is then moved to the latest section that still serves its readers: gradients and running statistics end up together in the last
- * section, which all workers share, and only batch statistics make workers wait. What depends on parameters and feeds alone is the prologue
+ * section, which all workers share, and only batch statistics make workers wait (switched off, everything runs as early as it can). What depends on parameters and feeds alone is the prologue
  * (section -1). Second copies made by remat run in the phase of their first reader.
  */
 #include "base/alloc.h"
@@ -59,8 +59,9 @@ static rt_status latest(const rt_plan *p, rt_vinfo *vi) {
     const rt_val n = (rt_val)rt_graph_count(g);
     int32_t *limit = NULL; /* last phase (slice) or section (global) that serves all readers */
     RT_TRY(rt_alloc(&limit, n * sizeof *limit));
+    const bool late = (p->opt.skip & (1u << RT_PASS_SCHEDULE)) == 0;
     for (rt_val v = 0; v < n; v++)
-        limit[v] = p->phases - 1;
+        limit[v] = late ? p->phases - 1 : -1;
     for (rt_val v = n - 1; v > 0; v--) {
         const rt_node *d = rt_graph_node(g, v);
         if (d->leaf != RT_LEAF_NONE)

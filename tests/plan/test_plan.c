@@ -1,0 +1,405 @@
+/*
+ * Optimised plans against the interpreter, on random networks: every pass alone and together, any number of slices, kernels of every family; and the
+ * same bits for any number of workers.
+ */
+#include "base/alloc.h"
+#include "base/rng.h"
+#include "kern/kern.h"
+#include "plan/plan.h"
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { BATCH = 8, MAX_PARAMS = 64, MAX_OUT = 160 };
+
+typedef struct net {
+    rt_graph *g;
+    uint64_t seed, draws;
+    int nparam;
+    rt_shape shape[MAX_PARAMS];
+    rt_val leaf[MAX_PARAMS];
+    bool trained[MAX_PARAMS];
+    double around[MAX_PARAMS]; /* parameters are drawn around this */
+    float *param[MAX_PARAMS];
+    float *x;
+    int32_t *y;
+    float *mix;
+    rt_shape row;
+} net;
+
+static uint64_t draw(net *t, uint64_t n) {
+    return rt_rng_below(rt_rng_make(t->seed, RT_RNG_TEST, 1, 0), t->draws++, n);
+}
+
+static rt_val param(net *t, rt_shape s, double around, bool trained) {
+    const int k = t->nparam++;
+    assert_true(k < MAX_PARAMS);
+    char name[32];
+    snprintf(name, sizeof name, "p%d", k);
+    t->shape[k] = s;
+    t->around[k] = around;
+    t->trained[k] = trained;
+    return t->leaf[k] = rt_graph_param(t->g, k, name, s);
+}
+
+static int64_t dim(const net *t, rt_val v, int i) {
+    return rt_graph_node(t->g, v)->type.shape.d[i];
+}
+static int groups(const net *t, rt_val v) {
+    return rt_graph_node(t->g, v)->type.groups;
+}
+
+static rt_val random_conv(net *t, rt_val x) {
+    static const int64_t OUT[] = {3, 8, 16, 24};
+    const int64_t oc = OUT[draw(t, 4)], ic = dim(t, x, 1);
+    const int k = draw(t, 3) == 0 ? 1 : 3;
+    const int stride = dim(t, x, 2) > 3 && draw(t, 3) == 0 ? 2 : 1;
+    const rt_val w = param(t, rt_shape4(oc, ic, k, k), 0, true);
+    return rt_conv2d(t->g, x, w, stride, k / 2);
+}
+
+static rt_val random_norm(net *t, rt_val x, bool train) {
+    const int64_t c = dim(t, x, 1);
+    const rt_val gamma = param(t, rt_shape1(c), 1, true), beta = param(t, rt_shape1(c), 0, true);
+    const rt_val mean = param(t, rt_shape1(c), 0, false), var = param(t, rt_shape1(c), 2, false);
+    if (!train)
+        return rt_batch_norm_eval(t->g, x, gamma, beta, mean, var, 1e-5, 1);
+    const rt_bn_result r = rt_batch_norm_train(t->g, x, gamma, beta, mean, var, 1e-5, 0.1, 1);
+    rt_graph_update(t->g, mean, r.mean);
+    rt_graph_update(t->g, var, r.var);
+    return r.y;
+}
+
+static void build(net *t, uint64_t seed) {
+    *t = (net){.seed = seed};
+    assert_int_equal(rt_graph_create(&t->g, BATCH, RT_DTYPE_F32), RT_OK);
+    static const int64_t CH[] = {1, 3, 8, 16};
+    t->row = rt_shape3(CH[draw(t, 4)], 4 + (int64_t)draw(t, 5), 4 + (int64_t)draw(t, 5));
+    const rt_val x = rt_graph_input(t->g, "x", RT_DTYPE_F32, t->row, 1);
+    rt_val y = rt_graph_input(t->g, "y", RT_DTYPE_I32, rt_shape0(), 1);
+    const rt_val mix = rt_graph_feed(t->g, "mix", RT_DTYPE_F32, rt_shape0());
+    rt_val h = random_conv(t, x), skip = h;
+    const int depth = 3 + (int)draw(t, 8);
+    for (int i = 0; i < depth; i++) {
+        switch (draw(t, 12)) {
+        case 0: case 1:
+            h = random_conv(t, h);
+            break;
+        case 2: case 3:
+            h = random_norm(t, h, true);
+            break;
+        case 4:
+            h = random_norm(t, h, false);
+            break;
+        case 5:
+            h = rt_relu(t->g, h);
+            break;
+        case 6:
+            h = rt_dropout(t->g, h, 0.25, (uint64_t)i + 1);
+            break;
+        case 7:
+            if (rt_shape_equal(&rt_graph_node(t->g, h)->type.shape, &rt_graph_node(t->g, skip)->type.shape))
+                h = rt_add(t->g, h, skip);
+            skip = h;
+            break;
+        case 8:
+            if (groups(t, h) == 1)
+                h = rt_tile_members(t->g, h, 3);
+            else
+                h = rt_mul_chan(t->g, h, param(t, rt_shape2(3, dim(t, h, 1)), 1, true));
+            break;
+        case 9:
+            if (dim(t, h, 2) >= 4 && dim(t, h, 3) >= 4)
+                h = rt_maxpool(t->g, h, 2, 2, 0);
+            break;
+        case 10:
+            h = rt_unary(t->g, RT_OP_SOFTPLUS, rt_mul_scalar(t->g, h, mix));
+            break;
+        default:
+            h = rt_leaky_relu(t->g, rt_add_chan(t->g, h, param(t, rt_shape1(dim(t, h, 1)), 0, true)), 0.2);
+            break;
+        }
+    }
+    h = draw(t, 2) == 0 ? rt_global_avgpool(t->g, h) : rt_flatten(t->g, h);
+    h = rt_relu(t->g, rt_matmul(t->g, h, param(t, rt_shape2(20, dim(t, h, 1)), 0, true), false, true));
+    rt_val z = rt_matmul(t->g, h, param(t, rt_shape2(5, 20), 0, true), false, true);
+    if (groups(t, z) > 1)
+        y = rt_tile_members(t->g, y, groups(t, z));
+    const rt_val loss = rt_batch_mean(t->g, rt_ce_label(t->g, z, y, 0.1));
+    rt_graph_output(t->g, "loss", loss);
+    rt_graph_output(t->g, "z", z);
+    rt_graph_output(t->g, "p", rt_softmax(t->g, z));
+    rt_val wrt[MAX_PARAMS + 1], grad[MAX_PARAMS + 1];
+    int n = 0;
+    for (int i = 0; i < t->nparam; i++)
+        if (t->trained[i])
+            wrt[n++] = t->leaf[i];
+    wrt[n++] = x;
+    assert_int_equal(rt_graph_grad(t->g, loss, wrt, n, grad), RT_OK);
+    for (int i = 0; i < n; i++)
+        if (grad[i] != 0) {
+            char name[32];
+            snprintf(name, sizeof name, "g%d", i);
+            rt_graph_output(t->g, name, grad[i]);
+        }
+    if (rt_graph_status(t->g) != RT_OK)
+        fail_msg("seed %llu: %s", (unsigned long long)seed, rt_error_text());
+}
+
+static void fill(net *t) {
+    const rt_rng r = rt_rng_make(t->seed, RT_RNG_TEST, 2, 0);
+    uint64_t at = 0;
+    for (int i = 0; i < t->nparam; i++) {
+        const int64_t n = rt_shape_elems(&t->shape[i]);
+        assert_int_equal(rt_alloc(&t->param[i], (size_t)n * sizeof(float)), RT_OK);
+        for (int64_t k = 0; k < n; k++)
+            t->param[i][k] = (float)(t->around[i] + 0.3 * rt_rng_normal(r, at++));
+    }
+    const int64_t n = BATCH * rt_shape_elems(&t->row);
+    assert_int_equal(rt_alloc(&t->x, (size_t)n * sizeof(float)), RT_OK);
+    assert_int_equal(rt_alloc(&t->y, BATCH * sizeof(int32_t)), RT_OK);
+    assert_int_equal(rt_alloc(&t->mix, sizeof(float)), RT_OK);
+    *t->mix = 0.7f;
+    for (int64_t k = 0; k < n; k++)
+        t->x[k] = (float)rt_rng_normal(r, at++);
+    for (int k = 0; k < BATCH; k++)
+        t->y[k] = (int32_t)rt_rng_below(r, at++, 5);
+}
+
+static void drop(net *t) {
+    for (int i = 0; i < t->nparam; i++)
+        rt_free(t->param[i]);
+    rt_free(t->x);
+    rt_free(t->y);
+    rt_free(t->mix);
+    rt_graph_destroy(&t->g);
+}
+
+typedef struct results {
+    int n;
+    int64_t count[MAX_OUT];
+    float *v[MAX_OUT];
+} results;
+
+static void results_make(results *r, const rt_graph *g) {
+    r->n = rt_graph_outputs(g);
+    assert_true(r->n < MAX_OUT);
+    for (int i = 0; i < r->n; i++) {
+        r->count[i] = rt_shape_elems(&rt_graph_node(g, rt_graph_get_output(g, i)->v)->type.shape);
+        assert_int_equal(rt_calloc(&r->v[i], (size_t)r->count[i], sizeof(float)), RT_OK);
+    }
+}
+static void results_drop(results *r) {
+    for (int i = 0; i < r->n; i++)
+        rt_free(r->v[i]);
+}
+
+static const rt_run RUN = {.seed = 11, .step = 3};
+
+static void by_interpreter(const net *t, results *r) {
+    const void *params[MAX_PARAMS];
+    for (int i = 0; i < t->nparam; i++)
+        params[i] = t->param[i];
+    results_make(r, t->g);
+    void *out[MAX_OUT];
+    for (int i = 0; i < r->n; i++)
+        out[i] = r->v[i];
+    const void *inputs[] = {t->x, t->y}, *feeds[] = {t->mix};
+    assert_int_equal(rt_interp_run(t->g, params, inputs, feeds, out, RUN), RT_OK);
+}
+
+/* Updates of parameters are read back from the parameters, which are then restored. */
+static void by_plan(const net *t, rt_plan_options o, int workers, results *r) {
+    rt_plan *p = NULL;
+    rt_pool *pool = NULL;
+    rt_exec *e = NULL;
+    results_make(r, t->g);
+    if (rt_plan_compile(&p, t->g, o) != RT_OK)
+        fail_msg("seed %llu: %s", (unsigned long long)t->seed, rt_error_text());
+    assert_int_equal(rt_pool_create(&pool, workers), RT_OK);
+    assert_int_equal(rt_exec_create(&e, p, pool), RT_OK);
+    float *keep[MAX_PARAMS];
+    for (int i = 0; i < t->nparam; i++) {
+        const size_t bytes = (size_t)rt_shape_elems(&t->shape[i]) * sizeof(float);
+        assert_int_equal(rt_alloc(&keep[i], bytes), RT_OK);
+        memcpy(keep[i], t->param[i], bytes);
+        rt_exec_bind_param(e, i, t->param[i]);
+    }
+    rt_exec_bind_input(e, 0, t->x);
+    rt_exec_bind_input(e, 1, t->y);
+    rt_exec_bind_feed(e, 0, t->mix);
+    for (int i = 0; i < r->n; i++)
+        if (rt_graph_get_output(t->g, i)->update_slot < 0)
+            rt_exec_bind_output(e, i, r->v[i]);
+    rt_exec_run(&e, &RUN, 1, pool);
+    for (int i = 0; i < r->n; i++) {
+        const int slot = rt_graph_get_output(t->g, i)->update_slot;
+        if (slot >= 0)
+            memcpy(r->v[i], t->param[slot], (size_t)r->count[i] * sizeof(float));
+    }
+    for (int i = 0; i < t->nparam; i++) {
+        memcpy(t->param[i], keep[i], (size_t)rt_shape_elems(&t->shape[i]) * sizeof(float));
+        rt_free(keep[i]);
+    }
+    rt_exec_destroy(&e);
+    rt_plan_destroy(&p);
+    rt_pool_destroy(&pool);
+}
+
+static void compare(const net *t, const results *a, const results *b, double tolerance, const char *what) {
+    for (int i = 0; i < a->n; i++) {
+        double top = 1e-3, err = 0;
+        for (int64_t k = 0; k < a->count[i]; k++) {
+            top = fmax(top, fabs((double)a->v[i][k]));
+            err = fmax(err, fabs((double)a->v[i][k] - (double)b->v[i][k]));
+            if (isnan(a->v[i][k]) != isnan(b->v[i][k]))
+                err = INFINITY;
+        }
+        if (!(err <= tolerance * top)) {
+            rt_str s;
+            rt_str_init(&s);
+            rt_graph_print(t->g, &s);
+            print_message("%s", rt_str_text(&s));
+            rt_str_deinit(&s);
+            fail_msg("seed %llu, %s: output %s differs by %g of %g", (unsigned long long)t->seed, what,
+                     rt_graph_get_output(t->g, i)->name, err, top);
+        }
+    }
+}
+
+static void test_random_networks(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        net t;
+        build(&t, seed);
+        fill(&t);
+        results want;
+        by_interpreter(&t, &want);
+        for (int variant = 0; variant < RT_PASS_COUNT + 6; variant++) {
+            rt_plan_options o = {.slice = (int64_t)1 << (variant % 4)};
+            char what[64];
+            snprintf(what, sizeof what, "slice %lld", (long long)o.slice);
+            if (variant < RT_PASS_COUNT) {
+                o.skip = 1u << variant;
+                snprintf(what, sizeof what, "without %s", rt_pass_name((rt_pass)variant));
+            } else if (variant == RT_PASS_COUNT) {
+                o.forbid = RT_KERN_VEC;
+                snprintf(what, sizeof what, "without vector kernels");
+            } else if (variant == RT_PASS_COUNT + 1) {
+                o.forbid = RT_KERN_ONEDNN;
+                snprintf(what, sizeof what, "without oneDNN");
+            }
+            results got;
+            by_plan(&t, o, 1 + variant % 3, &got);
+            compare(&t, &want, &got, 2e-4, what);
+            results_drop(&got);
+        }
+        results_drop(&want);
+        drop(&t);
+    }
+}
+
+static void test_same_bits_for_any_workers(void **state) {
+    (void)state;
+    for (uint64_t seed = 100; seed < 120; seed++) {
+        net t;
+        build(&t, seed);
+        fill(&t);
+        results one;
+        by_plan(&t, (rt_plan_options){.slice = 2}, 1, &one);
+        for (int workers = 2; workers <= 4; workers++) {
+            results many;
+            by_plan(&t, (rt_plan_options){.slice = 2}, workers, &many);
+            for (int i = 0; i < one.n; i++)
+                if (memcmp(one.v[i], many.v[i], (size_t)one.count[i] * sizeof(float)) != 0)
+                    fail_msg("seed %llu: output %d differs between 1 and %d workers", (unsigned long long)seed, i, workers);
+            results_drop(&many);
+        }
+        results_drop(&one);
+        drop(&t);
+    }
+}
+
+/* Members: several execs of one plan at once give what each gives alone, and running allocates nothing. */
+static void test_members_and_allocation(void **state) {
+    (void)state;
+    net t;
+    build(&t, 200);
+    fill(&t);
+    results one;
+    by_plan(&t, (rt_plan_options){.slice = 2}, 2, &one);
+    rt_plan *p = NULL;
+    rt_pool *pool = NULL;
+    rt_exec *e[5];
+    float *loss[5];
+    rt_run runs[5];
+    assert_int_equal(rt_plan_compile(&p, t.g, (rt_plan_options){.slice = 2}), RT_OK);
+    assert_int_equal(rt_pool_create(&pool, 2), RT_OK);
+    float *params[5][MAX_PARAMS];
+    for (int m = 0; m < 5; m++) {
+        assert_int_equal(rt_exec_create(&e[m], p, pool), RT_OK);
+        assert_int_equal(rt_calloc(&loss[m], 1, sizeof(float)), RT_OK);
+        for (int i = 0; i < t.nparam; i++) {
+            const size_t bytes = (size_t)rt_shape_elems(&t.shape[i]) * sizeof(float);
+            assert_int_equal(rt_alloc(&params[m][i], bytes), RT_OK);
+            memcpy(params[m][i], t.param[i], bytes);
+            rt_exec_bind_param(e[m], i, params[m][i]);
+        }
+        rt_exec_bind_input(e[m], 0, t.x);
+        rt_exec_bind_input(e[m], 1, t.y);
+        rt_exec_bind_feed(e[m], 0, t.mix);
+        for (int i = 0; i < one.n; i++)
+            if (strcmp(rt_graph_get_output(t.g, i)->name, "loss") == 0)
+                rt_exec_bind_output(e[m], i, loss[m]);
+        runs[m] = RUN;
+    }
+    rt_alloc_stats before, after;
+    rt_alloc_get_stats(&before);
+    for (int step = 0; step < 3; step++)
+        rt_exec_run(e, runs, 5, pool);
+    rt_alloc_get_stats(&after);
+    assert_int_equal(before.total_calls, after.total_calls);
+    for (int m = 0; m < 5; m++) {
+        assert_memory_equal(loss[m], loss[0], sizeof(float));
+        rt_exec_destroy(&e[m]);
+        rt_free(loss[m]);
+        for (int i = 0; i < t.nparam; i++)
+            rt_free(params[m][i]);
+    }
+    rt_pool_destroy(&pool);
+    rt_plan_destroy(&p);
+    results_drop(&one);
+    drop(&t);
+}
+
+static void test_print_and_errors(void **state) {
+    (void)state;
+    net t;
+    build(&t, 7);
+    rt_plan *p = NULL;
+    assert_int_equal(rt_plan_compile(&p, t.g, (rt_plan_options){0}), RT_OK);
+    rt_str s;
+    rt_str_init(&s);
+    rt_plan_print(p, &s);
+    assert_non_null(strstr(rt_str_text(&s), "phase 0"));
+    assert_non_null(strstr(rt_str_text(&s), "sum over slices"));
+    rt_str_deinit(&s);
+    rt_plan_destroy(&p);
+    rt_graph_output(t.g, "bad", rt_add(t.g, t.leaf[0], rt_graph_scalar(t.g, 1.0)));
+    assert_int_not_equal(rt_plan_compile(&p, t.g, (rt_plan_options){0}), RT_OK);
+    assert_null(p);
+    drop(&t);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_random_networks),
+        cmocka_unit_test(test_same_bits_for_any_workers),
+        cmocka_unit_test(test_members_and_allocation),
+        cmocka_unit_test(test_print_and_errors),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
