@@ -127,7 +127,8 @@ static void lifetimes(mem *m) {
     }
 }
 
-/* Lets an element-wise slice step write over an operand of equal size that nobody reads later. */
+/* Lets an element-wise slice step write over an operand of equal size that nobody reads later. The reference of a chain builds its result in
+ * place and must find its operands untouched. */
 static void in_place(mem *m) {
     rt_plan *p = m->p;
     int64_t t = 1;
@@ -139,6 +140,8 @@ static void in_place(mem *m) {
             const rt_pstep *s = &p->step[a->index];
             const rt_node *d = rt_graph_node(p->g, s->v);
             if (d->type.kind != RT_KIND_ROWS || !(d->op == RT_OP_CHAIN || (rt_op_get(d->op)->flags & RT_OP_ELTWISE) != 0))
+                continue;
+            if (d->op == RT_OP_CHAIN && s->kern == rt_kern_ref(RT_OP_CHAIN, rt_graph_dtype(p->g)))
                 continue;
             for (int k = 0; k < d->nin; k++) {
                 const rt_val x = root(m->vi, d->in[k]);

@@ -73,14 +73,14 @@ static rt_val random_norm(net *t, rt_val x, bool train) {
     return r.y;
 }
 
-static void build(net *t, uint64_t seed) {
+static void build_as(net *t, uint64_t seed, rt_dtype dtype) {
     *t = (net){.seed = seed};
-    assert_int_equal(rt_graph_create(&t->g, BATCH, RT_DTYPE_F32), RT_OK);
+    assert_int_equal(rt_graph_create(&t->g, BATCH, dtype), RT_OK);
     static const int64_t CH[] = {1, 3, 8, 16};
     t->row = rt_shape3(CH[draw(t, 4)], 4 + (int64_t)draw(t, 5), 4 + (int64_t)draw(t, 5));
-    const rt_val x = rt_graph_input(t->g, "x", RT_DTYPE_F32, t->row, 1);
+    const rt_val x = rt_graph_input(t->g, "x", dtype, t->row, 1);
     rt_val y = rt_graph_input(t->g, "y", RT_DTYPE_I32, rt_shape0(), 1);
-    const rt_val mix = rt_graph_feed(t->g, "mix", RT_DTYPE_F32, rt_shape0());
+    const rt_val mix = rt_graph_feed(t->g, "mix", dtype, rt_shape0());
     rt_val h = random_conv(t, x), skip = h;
     const int depth = 3 + (int)draw(t, 8);
     for (int i = 0; i < depth; i++) {
@@ -149,6 +149,10 @@ static void build(net *t, uint64_t seed) {
         fail_msg("seed %llu: %s", (unsigned long long)seed, rt_error_text());
 }
 
+static void build(net *t, uint64_t seed) {
+    build_as(t, seed, RT_DTYPE_F32);
+}
+
 static void fill(net *t) {
     const rt_rng r = rt_rng_make(t->seed, RT_RNG_TEST, 2, 0);
     uint64_t at = 0;
@@ -199,16 +203,37 @@ static void results_drop(results *r) {
 
 static const rt_run RUN = {.seed = 11, .step = 3};
 
+static double *widen(const float *x, int64_t n) {
+    double *d = NULL;
+    assert_int_equal(rt_alloc(&d, (size_t)n * sizeof *d), RT_OK);
+    for (int64_t i = 0; i < n; i++)
+        d[i] = (double)x[i];
+    return d;
+}
+
+/* The oracle: the same network built in f64, run by the interpreter. */
 static void by_interpreter(const net *t, results *r) {
-    const void *params[MAX_PARAMS];
+    net d;
+    build_as(&d, t->seed, RT_DTYPE_F64);
+    double *params[MAX_PARAMS], *out[MAX_OUT];
     for (int i = 0; i < t->nparam; i++)
-        params[i] = t->param[i];
+        params[i] = widen(t->param[i], rt_shape_elems(&t->shape[i]));
+    double *x = widen(t->x, BATCH * rt_shape_elems(&t->row)), *mix = widen(t->mix, 1);
     results_make(r, t->g);
-    void *out[MAX_OUT];
     for (int i = 0; i < r->n; i++)
-        out[i] = r->v[i];
-    const void *inputs[] = {t->x, t->y}, *feeds[] = {t->mix};
-    assert_int_equal(rt_interp_run(t->g, params, inputs, feeds, out, RUN), RT_OK);
+        assert_int_equal(rt_alloc(&out[i], (size_t)r->count[i] * sizeof(double)), RT_OK);
+    const void *inputs[] = {x, t->y}, *feeds[] = {mix};
+    assert_int_equal(rt_interp_run(d.g, (const void *const *)params, inputs, feeds, (void *const *)out, RUN), RT_OK);
+    for (int i = 0; i < r->n; i++) {
+        for (int64_t k = 0; k < r->count[i]; k++)
+            r->v[i][k] = (float)out[i][k];
+        rt_free(out[i]);
+    }
+    for (int i = 0; i < t->nparam; i++)
+        rt_free(params[i]);
+    rt_free(x);
+    rt_free(mix);
+    rt_graph_destroy(&d.g);
 }
 
 /* Updates of parameters are read back from the parameters, which are then restored. */
