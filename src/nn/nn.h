@@ -66,7 +66,7 @@ typedef struct rt_build {
     int32_t group;           /* group of parameters declared now */
     uint64_t dropout_stream; /* next stream; counts up so that layers differ */
     int members;             /* > 1: BatchEnsemble layers on a batch tiled member-major */
-    rt_init fast_init;       /* of r and s */
+    rt_init fast_init;       /* of r and s; DEFAULT: N(1, 0.5) */
     double fast_scale;
     bool member_bn; /* one BN per member */
 } rt_build;
@@ -91,13 +91,15 @@ typedef struct rt_arch_config {
 } rt_arch_config;
 
 typedef struct rt_net rt_net;
-/* Parses the spec (errors name what was found and the forms allowed) and declares the parameters into params. Copies the config. */
+/* Parses the spec (errors name what was found and the forms allowed) and declares the parameters into params (NULL: into none; a later
+ * build in declare mode does). Copies the config. prefix goes before the names of parameters, NULL: none. */
 rt_status rt_net_create(rt_net **out, const rt_arch_config *c, rt_params *params, const char *prefix) RT_MUST_CHECK;
 void rt_net_destroy(rt_net **n);
 const rt_arch_config *rt_net_config(const rt_net *n);
 int rt_net_stages(const rt_net *n);
 const char *rt_net_stage_name(const rt_net *n, int i);
-/* Output of stages [from, to) applied to x. Stage 0 includes the standardisation of the input. */
+/* Output of stages [from, to) applied to x. Stage 0 includes the standardisation of the input. A prefix in b replaces the network's
+ * own, so one network can be built over several sets of parameters. The group of parameters declared is the number of their stage. */
 rt_val rt_net_range(const rt_net *n, rt_build *b, rt_val x, int from, int to);
 rt_val rt_net_forward(const rt_net *n, rt_build *b, rt_val x); /* all stages: logits, or (mean, log-variance) */
 
