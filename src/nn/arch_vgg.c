@@ -16,7 +16,7 @@ enum { VGG_CONVS = 13, VGG_DENSE = 2048 };
 static const double VGG_SLOPE = 0.2;
 
 static rt_val vgg_unit(const rt_net *net, rt_build *b, const rt_stage *s, rt_val x) {
-    char norm[24];
+    char norm[32];
     double p = net->config.dropout;
     snprintf(norm, sizeof norm, "features.%d", s->index + 1);
     x = rt_nn_conv(b, s->name, x, s->width, 3, 1, 1, rt_arch_init(net, RT_INIT_KAIMING_GAIN1), true);

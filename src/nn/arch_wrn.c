@@ -29,7 +29,7 @@ static rt_val wrn_stem(const rt_net *net, rt_build *b, const rt_stage *s, rt_val
 }
 
 static rt_val wrn_block(const rt_net *net, rt_build *b, const rt_stage *s, rt_val x) {
-    char bn1[40], conv1[40], bn2[40], conv2[40], proj[40];
+    char bn1[48], conv1[48], bn2[48], conv2[48], proj[48];
     snprintf(bn1, sizeof bn1, "%s.bn1", s->name);
     snprintf(conv1, sizeof conv1, "%s.conv1", s->name);
     snprintf(bn2, sizeof bn2, "%s.bn2", s->name);

@@ -16,7 +16,7 @@ typedef struct rt_stage rt_stage;
 typedef rt_val (*rt_stage_build)(const rt_net *net, rt_build *b, const rt_stage *s, rt_val x);
 
 struct rt_stage {
-    char name[24];
+    char name[32];
     rt_stage_build build;
     int64_t width; /* channels or units of the result */
     int stride;

@@ -1,6 +1,6 @@
 /*
- * test_metrics.c - every metric against a hand-computed example and against a brute-force twin: the definition written a second time,
- * without the shortcuts, on random predictions.
+ * test_metrics.c - every metric against a hand-computed example and against a brute-force twin: the
+ * definition written a second time, without the shortcuts, on random predictions.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -52,7 +52,8 @@ static void ece_by_hand(void **state) {
 
 static void ece_borders(void **state) {
     (void)state;
-    /* 0.5 belongs to (0, 0.5]: alone with the wrong row of confidence 0.25; 1.0 belongs to the last bin. k = 1 lets confidence be free. */
+    /* 0.5 belongs to (0, 0.5]: alone with the wrong row of confidence 0.25; 1.0 belongs to the last bin. k =
+     * 1 lets confidence be free. */
     const float p[] = {0.5f, 0.25f, 1.0f, 0.75f, 0.0f};
     const int32_t y[] = {0, 1, 0, 1, 1};
     double low = fabs((1 - 0.5) + (0 - 0.25) + (0 - 0.0)), high = fabs((1 - 1.0) + (0 - 0.75));
@@ -86,7 +87,8 @@ static void regression_by_hand(void **state) {
     double row0 = -log(0.5 * (exp(-half_ln_2pi) + exp(-half_ln_2pi - 2)));
     double row1 = half_ln_2pi + 0.5 * log(4) + 0.5;
     near(rt_eval_gaussian_nll(mu, var, y, 2, 2), (row0 + row1) / 2, 1e-12);
-    const float far_mu[] = {0}, far_y[] = {1000}, one[] = {1}; /* the density underflows, its logarithm does not */
+    const float far_mu[] = {0}, far_y[] = {1000},
+                one[] = {1}; /* the density underflows, its logarithm does not */
     near(rt_eval_gaussian_nll(far_mu, one, far_y, 1, 1), half_ln_2pi + 500000, 1e-6);
 }
 
