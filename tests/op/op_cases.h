@@ -407,8 +407,8 @@ static void op_forms_each(rt_op op, const op_sweep *s) {
 static void op_products_each(rt_op op, const op_sweep *s) {
     static const struct {
         int64_t g, n, k, m;
-    } list[] = {{1, 1, 1, 1},  {1, 2, 3, 4},    {2, 3, 4, 5},    {1, 5, 17, 7},
-                {3, 5, 8, 16}, {1, 32, 64, 10}, {1, 33, 100, 31}};
+    } list[] = {{1, 1, 1, 1},  {1, 2, 3, 4},    {2, 3, 4, 5},     {1, 5, 17, 7},
+                {3, 5, 8, 16}, {1, 32, 64, 10}, {1, 33, 100, 31}, {1, 8, 129, 512}};
     for (int64_t i = 0; i < RT_COUNT(list); i++)
         for (int t = 0; t < 4; t++) {
             const bool ta = t & 1, tb = t & 2;
