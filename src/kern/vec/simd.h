@@ -44,7 +44,6 @@ typedef double vd __attribute__((vector_size(4 * V_W))); /* V_W / 2 doubles */
 typedef float vf_any __attribute__((vector_size(4 * V_W), aligned(4), may_alias));
 typedef int32_t vi_any __attribute__((vector_size(4 * V_W), aligned(4), may_alias));
 typedef double vd_any __attribute__((vector_size(4 * V_W), aligned(8), may_alias));
-typedef float vh_any __attribute__((vector_size(2 * V_W), aligned(4), may_alias)); /* V_W / 2 floats */
 
 RT_INLINE vf v_load(const float *p) {
     return *(const vf_any *)p;
@@ -57,10 +56,6 @@ RT_INLINE vd vd_load(const double *p) {
 }
 RT_INLINE void vd_store(double *p, vd x) {
     *(vd_any *)p = x;
-}
-/* V_W / 2 floats, widened. */
-RT_INLINE vd vd_widen(const float *p) {
-    return __builtin_convertvector(*(const vh_any *)p, vd);
 }
 RT_INLINE vf v_set(float x) {
     return x - (vf){0};
@@ -191,6 +186,51 @@ RT_INLINE double vd_sum(vd x) {
         for (int i = 0; i < w; i++)
             t[i] += t[i + w];
     return t[0];
+}
+
+/* The first n elements, n of any size: a whole vector where there is one. */
+RT_INLINE vf v_load_part(const float *p, int64_t n) {
+    return n >= V_W ? v_load(p) : v_load_n(p, n);
+}
+RT_INLINE void v_store_part(float *p, vf x, int64_t n) {
+    if (n >= V_W)
+        v_store(p, x);
+    else
+        v_store_n(p, x, n);
+}
+
+/* Sums of floats in double: two vectors of half the lanes. */
+typedef struct v_wide {
+    vd lo, hi;
+} v_wide;
+RT_INLINE vd v_widen_lo(vf x) {
+#if defined(__AVX512F__)
+    return (vd)_mm512_cvtps_pd(_mm512_castps512_ps256((__m512)x));
+#elif defined(__AVX2__)
+    return (vd)_mm256_cvtps_pd(_mm256_castps256_ps128((__m256)x));
+#else
+    return (vd){(double)x[0], (double)x[1]};
+#endif
+}
+RT_INLINE vd v_widen_hi(vf x) {
+#if defined(__AVX512F__)
+    return (vd)_mm512_cvtps_pd(_mm512_extractf32x8_ps((__m512)x, 1));
+#elif defined(__AVX2__)
+    return (vd)_mm256_cvtps_pd(_mm256_extractf128_ps((__m256)x, 1));
+#else
+    return (vd){(double)x[2], (double)x[3]};
+#endif
+}
+RT_INLINE void v_wide_add(v_wide *a, vf x) {
+    a->lo += v_widen_lo(x);
+    a->hi += v_widen_hi(x);
+}
+RT_INLINE void v_wide_add_product(v_wide *a, vf x, vf y) {
+    a->lo += v_widen_lo(x) * v_widen_lo(y);
+    a->hi += v_widen_hi(x) * v_widen_hi(y);
+}
+RT_INLINE double v_wide_sum(v_wide a) {
+    return vd_sum(a.lo + a.hi);
 }
 
 /* High and low halves of the 32 x 32 bit products a m, lane by lane. */

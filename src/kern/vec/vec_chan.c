@@ -174,18 +174,6 @@ static bool supports(const rt_problem *p) {
     return true;
 }
 
-/* The data keep their layout (that of the first operand); results and tables are PLAIN. */
-static void layouts(const rt_problem *p, rt_layout *in, rt_layout *out) {
-    const rt_layout l = p->in[0].layout;
-    const bool known = l == RT_LAYOUT_PLAIN || l == RT_LAYOUT_C8 || l == RT_LAYOUT_C16;
-    in[0] = known ? l : RT_LAYOUT_PLAIN;
-    if (p->op == RT_OP_CHAN_DOT || p->op == RT_OP_BN_GSTATS)
-        in[1] = in[0];
-    if (p->op == RT_OP_BN_GSTATS)
-        in[2] = RT_LAYOUT_PLAIN;
-    *out = RT_LAYOUT_PLAIN;
-}
-
 static rt_status prepare_double(const rt_problem *p, void **state, size_t *scratch) {
     *state = NULL;
     const chan_shape s = shape_of(p);
@@ -232,15 +220,13 @@ static void run_bn_gstats(const void *state, const rt_problem *p, void *out, con
 
 const rt_kern RT_V(rt_k_chan_sum_f32) = {.impl = RT_V_IMPL,
                                          .supports = supports,
-                                         .layouts = layouts,
+
                                          .prepare = prepare_double,
                                          .run = run_chan_sum};
 const rt_kern RT_V(rt_k_chan_dot_f32) = {.impl = RT_V_IMPL,
                                          .supports = supports,
-                                         .layouts = layouts,
+
                                          .prepare = prepare_double,
                                          .run = run_chan_dot};
-const rt_kern RT_V(rt_k_bn_stats_f32) = {
-    .impl = RT_V_IMPL, .supports = supports, .layouts = layouts, .run = run_bn_stats};
-const rt_kern RT_V(rt_k_bn_gstats_f32) = {
-    .impl = RT_V_IMPL, .supports = supports, .layouts = layouts, .run = run_bn_gstats};
+const rt_kern RT_V(rt_k_bn_stats_f32) = {.impl = RT_V_IMPL, .supports = supports, .run = run_bn_stats};
+const rt_kern RT_V(rt_k_bn_gstats_f32) = {.impl = RT_V_IMPL, .supports = supports, .run = run_bn_gstats};

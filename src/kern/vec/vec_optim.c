@@ -71,29 +71,19 @@ void RT_V(rt_k_tree_sum_f64)(double *dst, const double *const *src, int nsrc, in
         dst[i] = tree_f64(src, nsrc, i);
 }
 
-RT_INLINE vf load_part(const float *p, int64_t n) {
-    return n >= V_W ? v_load(p) : v_load_n(p, n);
-}
-RT_INLINE void store_part(float *p, vf x, int64_t n) {
-    if (n >= V_W)
-        v_store(p, x);
-    else
-        v_store_n(p, x, n);
-}
-
 void RT_V(rt_k_sgd_f32)(float *w, const float *g, float *m, int64_t n, rt_k_sgd o) {
     const vf lr = v_set(-o.lr), momentum = v_set(o.momentum), lambda = v_set(o.lambda),
              gscale = v_set(o.gscale);
     for (int64_t i = 0; i < n; i += V_W) {
         const int64_t left = n - i;
-        const vf vw = load_part(w + i, left);
-        vf d = v_fma(lambda, vw - o.centre, gscale * load_part(g + i, left));
+        const vf vw = v_load_part(w + i, left);
+        vf d = v_fma(lambda, vw - o.centre, gscale * v_load_part(g + i, left));
         if (o.momentum != 0.0f) {
-            const vf vm = v_fma(momentum, load_part(m + i, left), d);
-            store_part(m + i, vm, left);
+            const vf vm = v_fma(momentum, v_load_part(m + i, left), d);
+            v_store_part(m + i, vm, left);
             d = o.nesterov ? v_fma(momentum, vm, d) : vm;
         }
-        store_part(w + i, v_fma(lr, d, vw), left);
+        v_store_part(w + i, v_fma(lr, d, vw), left);
     }
 }
 
@@ -105,25 +95,22 @@ void RT_V(rt_k_adam_f32)(float *w, const float *g, float *m, float *v, int64_t n
     const vf lr = v_set(-o.lr / o.bias1), bias2 = v_set(1.0f / o.bias2), eps = v_set(o.eps);
     for (int64_t i = 0; i < n; i += V_W) {
         const int64_t left = n - i;
-        const vf vw = load_part(w + i, left);
-        const vf d = v_fma(lambda, vw - o.centre, gscale * load_part(g + i, left));
-        const vf vm = v_fma(beta1, load_part(m + i, left), rest1 * d);
-        const vf vv = v_fma(beta2, load_part(v + i, left), rest2 * d * d);
-        store_part(m + i, vm, left);
-        store_part(v + i, vv, left);
-        store_part(w + i, v_fma(lr, vm / (v_sqrt(vv * bias2) + eps), decay * vw), left);
+        const vf vw = v_load_part(w + i, left);
+        const vf d = v_fma(lambda, vw - o.centre, gscale * v_load_part(g + i, left));
+        const vf vm = v_fma(beta1, v_load_part(m + i, left), rest1 * d);
+        const vf vv = v_fma(beta2, v_load_part(v + i, left), rest2 * d * d);
+        v_store_part(m + i, vm, left);
+        v_store_part(v + i, vv, left);
+        v_store_part(w + i, v_fma(lr, vm / (v_sqrt(vv * bias2) + eps), decay * vw), left);
     }
 }
 
 double RT_V(rt_k_sum_squares_f32)(const float *x, int64_t n) {
-    vd a = {0}, b = {0};
+    v_wide a = {0};
     int64_t i = 0;
-    for (; i + V_W <= n; i += V_W) {
-        const vd p = vd_widen(x + i), q = vd_widen(x + i + V_W / 2);
-        a += p * p;
-        b += q * q;
-    }
-    double sum = vd_sum(a + b);
+    for (; i + V_W <= n; i += V_W)
+        v_wide_add_product(&a, v_load(x + i), v_load(x + i));
+    double sum = v_wide_sum(a);
     for (; i < n; i++)
         sum += (double)x[i] * (double)x[i];
     return sum;
