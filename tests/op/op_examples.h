@@ -1,5 +1,6 @@
 /*
- * op_examples.h - small problems with answers worked out by hand, one or more for every operation that is not element-wise.
+ * op_examples.h - small problems with answers worked out by hand, one or more for every operation that is not
+ * element-wise.
  */
 #ifndef RT_TESTS_OP_EXAMPLES_H
 #define RT_TESTS_OP_EXAMPLES_H
@@ -91,6 +92,13 @@ static const example examples[] = {
      2,
      {{'f', 0, S1(3), {1, 2, 3}}, {'f', 0, S0, {-2}}},
      {'f', 0, S1(3), {-2, -4, -6}}},
+    {"reshape",
+     RT_OP_RESHAPE,
+     {.shape = S2(3, 1)},
+     2,
+     1,
+     {{'f', 1, S2(2, 3), {1, 2, 3, 4, 5, 6}}},
+     {'f', 1, S3(2, 3, 1), {1, 2, 3, 4, 5, 6}}},
     {"transpose",
      RT_OP_TRANSPOSE,
      NONE,

@@ -5,6 +5,10 @@
 #include "op/op_examples.h"
 #include "op/op_problem.h"
 
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 /* ---- examples ---- */
 
 static rt_dtype type_of(char c, rt_dtype t) {
@@ -158,6 +162,68 @@ static void test_dropout(void **state) {
     /* another step draws another mask */
     k->run(NULL, &p, slice, in, &(rt_kern_ctx){.seed = 11, .step = 5, .batch = N, .row0 = 8});
     assert_memory_not_equal(part, slice, sizeof slice);
+}
+
+/* ---- chain: steps in order, swapped operands, broadcast operands ---- */
+
+static void test_chain(void **state) {
+    (void)state;
+    /* op_chain_swap: acc = (b - x) r is the mask, b passes it, or a quarter of b */
+    const double x[] = {1, 2, 3, 4}, b[] = {5, 5, -5, -5}, r[] = {2, 10};
+    const double want[] = {5, 5, -1.25, -1.25};
+    const rt_desc d = rt_desc_make(RT_DTYPE_F64, rt_shape2(2, 2), RT_LAYOUT_PLAIN);
+    const rt_desc in[] = {d, d, rt_desc_make(RT_DTYPE_F64, rt_shape1(2), RT_LAYOUT_PLAIN)};
+    const int32_t groups[] = {1, 1, 0};
+    rt_problem p = {.op = RT_OP_CHAIN,
+                    .chain = &op_chain_swap,
+                    .nin = 3,
+                    .in = in,
+                    .in_groups = groups,
+                    .out = d,
+                    .out_groups = 1,
+                    .n = 2};
+    double out[4];
+    const rt_kern *k = rt_kern_ref(RT_OP_CHAIN, RT_DTYPE_F64);
+    k->run(NULL, &p, out, (const void *[]){x, b, r}, &(rt_kern_ctx){.batch = 2});
+    assert_memory_equal(out, want, sizeof out);
+    memcpy(out, x, sizeof out);
+    k->run(NULL, &p, out, (const void *[]){out, b, r}, &(rt_kern_ctx){.batch = 2});
+    assert_memory_equal(out, want, sizeof out);
+    /* scale, tanh, rows, scalar: tanh(0.25 + x / 2) w s */
+    const double w[] = {2, -1}, s[] = {3};
+    const rt_desc rows[] = {d, rt_desc_make(RT_DTYPE_F64, rt_shape1(2), RT_LAYOUT_PLAIN),
+                            rt_desc_make(RT_DTYPE_F64, rt_shape0(), RT_LAYOUT_PLAIN)};
+    p.chain = &op_chain_rows;
+    p.in = rows;
+    p.in_groups = (const int32_t[]){1, 1, 0};
+    k->run(NULL, &p, out, (const void *[]){x, w, s}, &(rt_kern_ctx){.batch = 2});
+    for (int i = 0; i < 4; i++)
+        assert_float_equal(out[i], tanh(0.25 + x[i] / 2) * w[i / 2] * 3, 1e-14);
+}
+
+/* ---- RETORT_ISA lowers, and only lowers, what the CPU has; asked once per process, hence the child ---- */
+
+static rt_isa isa_of_child(const char *name) {
+    const pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        setenv("RETORT_ISA", name, 1);
+        _exit((int)rt_cpu_isa());
+    }
+    int status = 0;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    return (rt_isa)WEXITSTATUS(status);
+}
+
+static void test_isa(void **state) {
+    (void)state;
+    assert_int_equal(isa_of_child("plain"), RT_ISA_PLAIN);
+    const rt_isa avx2 = isa_of_child("avx2"), avx512 = isa_of_child("avx512"),
+                 odd = isa_of_child("no such thing");
+    assert_true(avx2 <= RT_ISA_AVX2 && avx2 <= avx512);
+    assert_int_equal(odd, avx512); /* unknown names change nothing */
+    assert_true(rt_cpu_isa() <= avx512);
 }
 
 /* ---- reorder: there and back is the identity, padding is zero ---- */
@@ -414,6 +480,7 @@ static void test_all_run(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_isa),           cmocka_unit_test(test_chain),
         cmocka_unit_test(test_examples),      cmocka_unit_test(test_eltwise),
         cmocka_unit_test(test_dropout),       cmocka_unit_test(test_reorder),
         cmocka_unit_test(test_sinkhorn),      cmocka_unit_test(test_adjoints),
