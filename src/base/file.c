@@ -68,6 +68,12 @@ int rt_io_fsync(int fd) {
     return r;
 }
 
+int rt_io_fstat(int fd, struct stat *info) {
+    int r;
+    RETRY(r, rt_io_get()->fstat(fd, info));
+    return r;
+}
+
 int rt_io_unlink(const char *path) {
     int r;
     RETRY(r, rt_io_get()->unlink(path));
@@ -168,7 +174,7 @@ rt_status rt_file_read(const char *path, size_t max_bytes, uint8_t **data, size_
     RT_FAIL_IF(fd < 0, read_failure(errno), "%s: cannot open: %s", path, strerror(errno));
     rt_status st;
     struct stat info;
-    if (rt_io_get()->fstat(fd, &info) != 0)
+    if (rt_io_fstat(fd, &info) != 0)
         RT_FAIL_GOTO(RT_E_IO, "%s: cannot stat: %s", path, strerror(errno));
     if (S_ISDIR(info.st_mode))
         RT_FAIL_GOTO(RT_E_INPUT, "%s: is a directory, wanted a file", path);

@@ -202,7 +202,7 @@ rt_status rt_appender_open(rt_appender **out, const char *path, int64_t truncate
     a->fd = rt_io_open(path, O_WRONLY | O_CREAT | O_APPEND, 0666);
     if (a->fd < 0)
         RT_FAIL_GOTO(RT_E_IO, "%s: cannot open for appending: %s", path, strerror(errno));
-    if (rt_io_get()->fstat(a->fd, &info) != 0)
+    if (rt_io_fstat(a->fd, &info) != 0)
         RT_FAIL_GOTO(RT_E_IO, "%s: cannot stat: %s", path, strerror(errno));
     a->position = info.st_size;
     if (truncate_to >= 0 && truncate_to < a->position) {
