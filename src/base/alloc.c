@@ -37,7 +37,9 @@ rt_status rt_alloc(void *out_pp, size_t bytes) {
 
     size_t total;
     unsigned char *p = NULL;
-    if (allowed && rt_size_add(bytes, PREFIX, &total) && rt_size_align_up(total, ALIGN, &total))
+    /* No object is larger than PTRDIFF_MAX; sanitizers' allocators end the process when asked for one. */
+    if (allowed && rt_size_add(bytes, PREFIX, &total) && rt_size_align_up(total, ALIGN, &total) &&
+        total <= PTRDIFF_MAX)
         p = aligned_alloc(ALIGN, total);
     RT_FAIL_IF(!p, RT_E_MEMORY, "out of memory: %zu bytes wanted", bytes);
     memcpy(p, &bytes, sizeof bytes);
@@ -50,8 +52,8 @@ rt_status rt_calloc(void *out_pp, size_t count, size_t size) {
     void **out = out_pp;
     *out = NULL;
     size_t bytes;
-    RT_FAIL_IF(!rt_size_mul(count, size, &bytes), RT_E_MEMORY,
-               "out of memory: %zu times %zu bytes wanted", count, size);
+    RT_FAIL_IF(!rt_size_mul(count, size, &bytes), RT_E_MEMORY, "out of memory: %zu times %zu bytes wanted",
+               count, size);
     RT_TRY(rt_alloc(out_pp, bytes));
     memset(*out, 0, bytes);
     return RT_OK;

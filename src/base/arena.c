@@ -29,7 +29,9 @@ static rt_status chunk_create(rt_arena_chunk **out, size_t bytes) {
     return RT_OK;
 }
 
-void rt_arena_init(rt_arena *a) { memset(a, 0, sizeof *a); }
+void rt_arena_init(rt_arena *a) {
+    memset(a, 0, sizeof *a);
+}
 
 void rt_arena_deinit(rt_arena *a) {
     rt_arena_chunk *c = a->head;

@@ -20,7 +20,9 @@
 
 enum { RETRY_MAX = 100 };
 
-static int posix_open(const char *path, int flags, mode_t mode) { return open(path, flags, mode); }
+static int posix_open(const char *path, int flags, mode_t mode) {
+    return open(path, flags, mode);
+}
 
 const rt_io rt_io_posix = {
     .open = posix_open,
@@ -36,7 +38,9 @@ const rt_io rt_io_posix = {
 
 static _Atomic(const rt_io *) current_io = &rt_io_posix;
 
-const rt_io *rt_io_get(void) { return atomic_load_explicit(&current_io, memory_order_acquire); }
+const rt_io *rt_io_get(void) {
+    return atomic_load_explicit(&current_io, memory_order_acquire);
+}
 
 void rt_io_set(const rt_io *io) {
     atomic_store_explicit(&current_io, io ? io : &rt_io_posix, memory_order_release);
@@ -124,8 +128,10 @@ static rt_status read_failure(int err) {
     case ELOOP:
     case ENAMETOOLONG:
     case EACCES:
-    case EPERM: return RT_E_INPUT;
-    default: return RT_E_IO;
+    case EPERM:
+        return RT_E_INPUT;
+    default:
+        return RT_E_IO;
     }
 }
 

@@ -234,7 +234,9 @@ rt_status rt_appender_write(rt_appender *a, const char *text, size_t n) {
     return RT_OK;
 }
 
-int64_t rt_appender_position(const rt_appender *a) { return a->position; }
+int64_t rt_appender_position(const rt_appender *a) {
+    return a->position;
+}
 
 rt_status rt_appender_close(rt_appender **appender) {
     rt_appender *a = *appender;

@@ -60,7 +60,9 @@ static void put_text(rt_str *out, const char *text) {
 }
 
 /* Whether the next value is the first of its level. Levels too deep share a flag; the text is void then. */
-static bool *first_here(rt_json *j) { return &j->first[RT_MIN(j->depth, DEPTH_MAX - 1)]; }
+static bool *first_here(rt_json *j) {
+    return &j->first[RT_MIN(j->depth, DEPTH_MAX - 1)];
+}
 
 static void new_line(rt_json *j, int depth) {
     if (!j->pretty)
@@ -88,8 +90,8 @@ static void begin_nest(rt_json *j, const char *key, char open) {
     rt_str_append_char(j->out, open);
     j->depth++;
     if (j->depth >= DEPTH_MAX && j->out->st == RT_OK)
-        j->out->st = rt_error_set(RT_E_FAILED, __FILE__, __LINE__, "JSON nested deeper than %d",
-                                  DEPTH_MAX - 1);
+        j->out->st =
+            rt_error_set(RT_E_FAILED, __FILE__, __LINE__, "JSON nested deeper than %d", DEPTH_MAX - 1);
     *first_here(j) = true;
 }
 
@@ -102,13 +104,21 @@ static void end_nest(rt_json *j, char close) {
     rt_str_append_char(j->out, close);
 }
 
-void rt_json_object_begin(rt_json *j, const char *key) { begin_nest(j, key, '{'); }
+void rt_json_object_begin(rt_json *j, const char *key) {
+    begin_nest(j, key, '{');
+}
 
-void rt_json_object_end(rt_json *j) { end_nest(j, '}'); }
+void rt_json_object_end(rt_json *j) {
+    end_nest(j, '}');
+}
 
-void rt_json_array_begin(rt_json *j, const char *key) { begin_nest(j, key, '['); }
+void rt_json_array_begin(rt_json *j, const char *key) {
+    begin_nest(j, key, '[');
+}
 
-void rt_json_array_end(rt_json *j) { end_nest(j, ']'); }
+void rt_json_array_end(rt_json *j) {
+    end_nest(j, ']');
+}
 
 void rt_json_raw(rt_json *j, const char *key, const char *json_text) {
     begin_value(j, key);
@@ -128,7 +138,9 @@ void rt_json_i64(rt_json *j, const char *key, int64_t value) {
     rt_str_appendf(j->out, "%lld", (long long)value);
 }
 
-void rt_json_bool(rt_json *j, const char *key, bool value) { rt_json_raw(j, key, value ? "true" : "false"); }
+void rt_json_bool(rt_json *j, const char *key, bool value) {
+    rt_json_raw(j, key, value ? "true" : "false");
+}
 
 void rt_json_f64_or(rt_json *j, const char *key, double value, const char *reason) {
     if (isfinite(value)) {

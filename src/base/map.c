@@ -20,7 +20,9 @@ typedef struct rt_map_slot {
     int64_t value;
 } rt_map_slot;
 
-static uint64_t rotate(uint64_t x, int n) { return x << n | x >> (64 - n); }
+static uint64_t rotate(uint64_t x, int n) {
+    return x << n | x >> (64 - n);
+}
 
 static void sip_round(uint64_t v[4]) {
     v[0] += v[1];
@@ -100,7 +102,9 @@ static rt_status grow(rt_map *m) {
     return RT_OK;
 }
 
-void rt_map_init(rt_map *m) { memset(m, 0, sizeof *m); }
+void rt_map_init(rt_map *m) {
+    memset(m, 0, sizeof *m);
+}
 
 void rt_map_deinit(rt_map *m) {
     for (int64_t i = 0; i < m->cap; i++)

@@ -20,7 +20,9 @@
 
 enum { NUMBER_MAX = 400 };
 
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+static bool is_digit(char c) {
+    return c >= '0' && c <= '9';
+}
 
 bool rt_parse_u64(const char *s, size_t n, uint64_t *out) {
     if (n == 0)

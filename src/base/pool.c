@@ -84,7 +84,9 @@ typedef struct spinner {
     bool crowded;
 } spinner;
 
-static spinner spin_begin(const rt_pool *p) { return (spinner){.crowded = p->crowded}; }
+static spinner spin_begin(const rt_pool *p) {
+    return (spinner){.crowded = p->crowded};
+}
 
 /* One turn of a waiting loop; false when it is time to sleep. The clock costs more than a turn. */
 static bool spin(spinner *s) {
@@ -235,7 +237,9 @@ void rt_pool_each(rt_pool *p, rt_pool_init fn, void *ctx) {
     pthread_mutex_unlock(&p->mutex);
 }
 
-int rt_pool_workers(const rt_pool *p) { return p->workers; }
+int rt_pool_workers(const rt_pool *p) {
+    return p->workers;
+}
 
 /* Threads start with all signals blocked: signals belong to the program's own threads. */
 static rt_status start_workers(rt_pool *p, int workers) {

@@ -8,13 +8,14 @@ void rt_reader_init(rt_reader *r, const void *data, size_t n, const char *name) 
     *r = (rt_reader){.p = data, .n = n, .name = name};
 }
 
-size_t rt_reader_left(const rt_reader *r) { return r->n - r->at; }
+size_t rt_reader_left(const rt_reader *r) {
+    return r->n - r->at;
+}
 
 rt_status rt_reader_bytes(rt_reader *r, const uint8_t **out, size_t n) {
     *out = NULL;
-    RT_FAIL_IF(n > rt_reader_left(r), RT_E_INPUT,
-               "%s: truncated: %zu bytes wanted at offset %zu, %zu left", r->name, n, r->at,
-               rt_reader_left(r));
+    RT_FAIL_IF(n > rt_reader_left(r), RT_E_INPUT, "%s: truncated: %zu bytes wanted at offset %zu, %zu left",
+               r->name, n, r->at, rt_reader_left(r));
     *out = r->p + r->at;
     r->at += n;
     return RT_OK;
@@ -52,7 +53,9 @@ rt_status rt_reader_u32le(rt_reader *r, uint32_t *out) {
     return RT_OK;
 }
 
-rt_status rt_reader_u64le(rt_reader *r, uint64_t *out) { return read_le(r, out, 8); }
+rt_status rt_reader_u64le(rt_reader *r, uint64_t *out) {
+    return read_le(r, out, 8);
+}
 
 rt_status rt_reader_u32be(rt_reader *r, uint32_t *out) {
     const uint8_t *p;

@@ -62,7 +62,9 @@ void rt_rng_block(rt_rng r, uint64_t index, uint32_t out[4]) {
     out[3] = c3;
 }
 
-static uint64_t word64(const uint32_t *w) { return (uint64_t)w[0] | (uint64_t)w[1] << 32; }
+static uint64_t word64(const uint32_t *w) {
+    return (uint64_t)w[0] | (uint64_t)w[1] << 32;
+}
 
 uint64_t rt_rng_u64(rt_rng r, uint64_t index) {
     uint32_t w[4];
@@ -70,7 +72,9 @@ uint64_t rt_rng_u64(rt_rng r, uint64_t index) {
     return word64(w);
 }
 
-double rt_rng_uniform(rt_rng r, uint64_t index) { return (double)(rt_rng_u64(r, index) >> 11) * 0x1p-53; }
+double rt_rng_uniform(rt_rng r, uint64_t index) {
+    return (double)(rt_rng_u64(r, index) >> 11) * 0x1p-53;
+}
 
 float rt_rng_uniform_f32(rt_rng r, uint64_t index) {
     uint32_t w[4];
@@ -127,10 +131,14 @@ static double own_cos_turns(double v) {
     }
     s *= x;
     switch (quarter & 3) {
-    case 0: return c;
-    case 1: return -s;
-    case 2: return -c;
-    default: return s;
+    case 0:
+        return c;
+    case 1:
+        return -s;
+    case 2:
+        return -c;
+    default:
+        return s;
     }
 }
 

@@ -42,7 +42,7 @@ static double lgamma_near_one(double e) {
 }
 
 double rt_lgamma(double x) {
-    static const double c[] = {1.0 / 12,   -1.0 / 360,       1.0 / 1260, -1.0 / 1680,
+    static const double c[] = {1.0 / 12,   -1.0 / 360,      1.0 / 1260, -1.0 / 1680,
                                1.0 / 1188, -691.0 / 360360, 1.0 / 156,  -3617.0 / 122400};
     if (fabs(x - 1.0) <= 0.1)
         return lgamma_near_one(x - 1.0);
@@ -59,7 +59,7 @@ double rt_lgamma(double x) {
 }
 
 double rt_digamma(double x) {
-    static const double c[] = {-1.0 / 12,  1.0 / 120,          -1.0 / 252, 1.0 / 240,
+    static const double c[] = {-1.0 / 12,  1.0 / 120,     -1.0 / 252, 1.0 / 240,
                                -1.0 / 132, 691.0 / 32760, -1.0 / 12,  3617.0 / 8160};
     double shift = 0.0;
     while (x < SHIFT_TO) {
@@ -71,7 +71,7 @@ double rt_digamma(double x) {
 }
 
 double rt_trigamma(double x) {
-    static const double c[] = {1.0 / 6,  -1.0 / 30,          1.0 / 42, -1.0 / 30,
+    static const double c[] = {1.0 / 6,  -1.0 / 30,     1.0 / 42, -1.0 / 30,
                                5.0 / 66, -691.0 / 2730, 7.0 / 6,  -3617.0 / 510};
     double shift = 0.0;
     while (x < SHIFT_TO) {

@@ -43,9 +43,13 @@ rt_status rt_error_prefix(rt_status code, const char *fmt, ...) {
     return code;
 }
 
-const rt_error *rt_error_last(void) { return &last_error; }
+const rt_error *rt_error_last(void) {
+    return &last_error;
+}
 
-const char *rt_error_text(void) { return last_error.text; }
+const char *rt_error_text(void) {
+    return last_error.text;
+}
 
 void rt_error_clear(void) {
     last_error.code = RT_OK;
@@ -54,40 +58,61 @@ void rt_error_clear(void) {
     last_error.text[0] = 0;
 }
 
-void rt_error_save(rt_error *dst) { *dst = last_error; }
+void rt_error_save(rt_error *dst) {
+    *dst = last_error;
+}
 
-void rt_error_restore(const rt_error *src) { last_error = *src; }
+void rt_error_restore(const rt_error *src) {
+    last_error = *src;
+}
 
 const char *rt_status_name(rt_status s) {
     switch (s) {
-    case RT_OK: return "ok";
-    case RT_E_FAILED: return "failed";
-    case RT_E_MEMORY: return "out of memory";
-    case RT_E_IO: return "input/output error";
-    case RT_E_NUMERIC: return "not finite";
-    case RT_E_LOCKED: return "locked";
-    case RT_E_UNSUPPORTED: return "unsupported";
-    case RT_E_USAGE: return "usage error";
-    case RT_E_INPUT: return "bad input";
-    case RT_E_INTERRUPTED: return "interrupted";
-    case RT_E_GATE: return "gate not met";
+    case RT_OK:
+        return "ok";
+    case RT_E_FAILED:
+        return "failed";
+    case RT_E_MEMORY:
+        return "out of memory";
+    case RT_E_IO:
+        return "input/output error";
+    case RT_E_NUMERIC:
+        return "not finite";
+    case RT_E_LOCKED:
+        return "locked";
+    case RT_E_UNSUPPORTED:
+        return "unsupported";
+    case RT_E_USAGE:
+        return "usage error";
+    case RT_E_INPUT:
+        return "bad input";
+    case RT_E_INTERRUPTED:
+        return "interrupted";
+    case RT_E_GATE:
+        return "gate not met";
     }
     return "unknown status";
 }
 
 int rt_status_exit_code(rt_status s) {
     switch (s) {
-    case RT_OK: return 0;
+    case RT_OK:
+        return 0;
     case RT_E_UNSUPPORTED:
-    case RT_E_USAGE: return 2;
-    case RT_E_INPUT: return 3;
-    case RT_E_INTERRUPTED: return 4;
-    case RT_E_GATE: return 6;
+    case RT_E_USAGE:
+        return 2;
+    case RT_E_INPUT:
+        return 3;
+    case RT_E_INTERRUPTED:
+        return 4;
+    case RT_E_GATE:
+        return 6;
     case RT_E_FAILED:
     case RT_E_MEMORY:
     case RT_E_IO:
     case RT_E_NUMERIC:
-    case RT_E_LOCKED: return 1;
+    case RT_E_LOCKED:
+        return 1;
     }
     return 1;
 }

@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-void rt_str_init(rt_str *s) { memset(s, 0, sizeof *s); }
+void rt_str_init(rt_str *s) {
+    memset(s, 0, sizeof *s);
+}
 
 void rt_str_deinit(rt_str *s) {
     rt_free(s->p);
@@ -55,9 +57,13 @@ void rt_str_append_n(rt_str *s, const char *text, size_t n) {
     s->p[s->len] = 0;
 }
 
-void rt_str_append(rt_str *s, const char *text) { rt_str_append_n(s, text, strlen(text)); }
+void rt_str_append(rt_str *s, const char *text) {
+    rt_str_append_n(s, text, strlen(text));
+}
 
-void rt_str_append_char(rt_str *s, char c) { rt_str_append_n(s, &c, 1); }
+void rt_str_append_char(rt_str *s, char c) {
+    rt_str_append_n(s, &c, 1);
+}
 
 void rt_str_appendf(rt_str *s, const char *fmt, ...) {
     va_list ap, again;
@@ -78,9 +84,13 @@ void rt_str_appendf(rt_str *s, const char *fmt, ...) {
     va_end(ap);
 }
 
-rt_status rt_str_status(const rt_str *s) { return s->st; }
+rt_status rt_str_status(const rt_str *s) {
+    return s->st;
+}
 
-const char *rt_str_text(const rt_str *s) { return s->p ? s->p : ""; }
+const char *rt_str_text(const rt_str *s) {
+    return s->p ? s->p : "";
+}
 
 char *rt_strdup(const char *s) {
     size_t n = strlen(s) + 1;
@@ -91,7 +101,9 @@ char *rt_strdup(const char *s) {
     return p;
 }
 
-bool rt_str_starts(const char *s, const char *prefix) { return strncmp(s, prefix, strlen(prefix)) == 0; }
+bool rt_str_starts(const char *s, const char *prefix) {
+    return strncmp(s, prefix, strlen(prefix)) == 0;
+}
 
 bool rt_str_ends(const char *s, const char *suffix) {
     size_t n = strlen(s), k = strlen(suffix);

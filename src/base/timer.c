@@ -10,9 +10,13 @@ static double read_clock(clockid_t id) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-double rt_time_now(void) { return read_clock(CLOCK_MONOTONIC); }
+double rt_time_now(void) {
+    return read_clock(CLOCK_MONOTONIC);
+}
 
-double rt_time_cpu(void) { return read_clock(CLOCK_PROCESS_CPUTIME_ID); }
+double rt_time_cpu(void) {
+    return read_clock(CLOCK_PROCESS_CPUTIME_ID);
+}
 
 void rt_time_iso8601(char *buf) {
     time_t now = time(NULL);

@@ -11,8 +11,14 @@ static const struct {
     [RT_DTYPE_U8] = {1, "u8"},
 };
 
-static bool known(rt_dtype t) { return (unsigned)t < (unsigned)RT_DTYPE_COUNT; }
+static bool known(rt_dtype t) {
+    return (unsigned)t < (unsigned)RT_DTYPE_COUNT;
+}
 
-size_t rt_dtype_size(rt_dtype t) { return known(t) ? dtypes[t].size : 0; }
+size_t rt_dtype_size(rt_dtype t) {
+    return known(t) ? dtypes[t].size : 0;
+}
 
-const char *rt_dtype_name(rt_dtype t) { return known(t) ? dtypes[t].name : "?"; }
+const char *rt_dtype_name(rt_dtype t) {
+    return known(t) ? dtypes[t].name : "?";
+}

@@ -33,11 +33,17 @@ static const struct {
     [RT_LAYOUT_W_IOHW16O16I] = {"IOhw16o16i", 16, 16, ORDER_IOHWOI},
 };
 
-static bool known(rt_layout l) { return (unsigned)l < (unsigned)RT_LAYOUT_COUNT; }
+static bool known(rt_layout l) {
+    return (unsigned)l < (unsigned)RT_LAYOUT_COUNT;
+}
 
-const char *rt_layout_name(rt_layout l) { return known(l) ? layouts[l].name : "?"; }
+const char *rt_layout_name(rt_layout l) {
+    return known(l) ? layouts[l].name : "?";
+}
 
-int64_t rt_layout_block(rt_layout l) { return l == RT_LAYOUT_C8 ? 8 : l == RT_LAYOUT_C16 ? 16 : 1; }
+int64_t rt_layout_block(rt_layout l) {
+    return l == RT_LAYOUT_C8 ? 8 : l == RT_LAYOUT_C16 ? 16 : 1;
+}
 
 rt_desc rt_desc_make(rt_dtype t, rt_shape s, rt_layout l) {
     RT_ASSERT(l == RT_LAYOUT_PLAIN || s.rank == 4);
@@ -48,7 +54,9 @@ bool rt_desc_equal(const rt_desc *a, const rt_desc *b) {
     return a->dtype == b->dtype && a->layout == b->layout && rt_shape_equal(&a->shape, &b->shape);
 }
 
-static int64_t blocks(int64_t n, int64_t block) { return n / block + (n % block != 0); }
+static int64_t blocks(int64_t n, int64_t block) {
+    return n / block + (n % block != 0);
+}
 
 int64_t rt_desc_elems(const rt_desc *d) {
     if (d->layout == RT_LAYOUT_PLAIN)
@@ -57,7 +65,9 @@ int64_t rt_desc_elems(const rt_desc *d) {
     return blocks(d->shape.d[0], b0) * b0 * blocks(d->shape.d[1], b1) * b1 * d->shape.d[2] * d->shape.d[3];
 }
 
-size_t rt_desc_bytes(const rt_desc *d) { return (size_t)rt_desc_elems(d) * rt_dtype_size(d->dtype); }
+size_t rt_desc_bytes(const rt_desc *d) {
+    return (size_t)rt_desc_elems(d) * rt_dtype_size(d->dtype);
+}
 
 int64_t rt_desc_index4(const rt_desc *d, int64_t i0, int64_t i1, int64_t i2, int64_t i3) {
     RT_ASSERT(d->shape.rank == 4);

@@ -19,15 +19,25 @@ rt_shape rt_shape_make(int rank, ...) {
     return s;
 }
 
-rt_shape rt_shape0(void) { return rt_shape_make(0); }
+rt_shape rt_shape0(void) {
+    return rt_shape_make(0);
+}
 
-rt_shape rt_shape1(int64_t a) { return rt_shape_make(1, a); }
+rt_shape rt_shape1(int64_t a) {
+    return rt_shape_make(1, a);
+}
 
-rt_shape rt_shape2(int64_t a, int64_t b) { return rt_shape_make(2, a, b); }
+rt_shape rt_shape2(int64_t a, int64_t b) {
+    return rt_shape_make(2, a, b);
+}
 
-rt_shape rt_shape3(int64_t a, int64_t b, int64_t c) { return rt_shape_make(3, a, b, c); }
+rt_shape rt_shape3(int64_t a, int64_t b, int64_t c) {
+    return rt_shape_make(3, a, b, c);
+}
 
-rt_shape rt_shape4(int64_t a, int64_t b, int64_t c, int64_t d) { return rt_shape_make(4, a, b, c, d); }
+rt_shape rt_shape4(int64_t a, int64_t b, int64_t c, int64_t d) {
+    return rt_shape_make(4, a, b, c, d);
+}
 
 bool rt_shape_equal(const rt_shape *a, const rt_shape *b) {
     if (a->rank != b->rank)

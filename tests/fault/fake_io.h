@@ -55,7 +55,9 @@ static bool fake_hits(call_kind c) {
     return now;
 }
 
-static size_t fake_short(size_t n) { return n <= 2 ? n : n / 2 - 1 + (n < 4); }
+static size_t fake_short(size_t n) {
+    return n <= 2 ? n : n / 2 - 1 + (n < 4);
+}
 
 /* Body of a faulty call: `real` is done unless the fault forbids it. */
 #define FAKE_CALL(c, real)                                                                                   \
@@ -85,10 +87,18 @@ static ssize_t fake_write(int fd, const void *buf, size_t n) {
 }
 /* Nothing is really synced: what a sync protects from is modelled in test_file_crash.c, and disks are slow.
  */
-static int fake_fsync(int fd) { FAKE_CALL(CALL_FSYNC, fd < 0 ? -1 : 0); }
-static int fake_mkdir(const char *path, mode_t mode) { FAKE_CALL(CALL_MKDIR, rt_io_posix.mkdir(path, mode)); }
-static int fake_fstat(int fd, struct stat *st) { FAKE_CALL(CALL_FSTAT, rt_io_posix.fstat(fd, st)); }
-static int fake_unlink(const char *path) { FAKE_CALL(CALL_UNLINK, rt_io_posix.unlink(path)); }
+static int fake_fsync(int fd) {
+    FAKE_CALL(CALL_FSYNC, fd < 0 ? -1 : 0);
+}
+static int fake_mkdir(const char *path, mode_t mode) {
+    FAKE_CALL(CALL_MKDIR, rt_io_posix.mkdir(path, mode));
+}
+static int fake_fstat(int fd, struct stat *st) {
+    FAKE_CALL(CALL_FSTAT, rt_io_posix.fstat(fd, st));
+}
+static int fake_unlink(const char *path) {
+    FAKE_CALL(CALL_UNLINK, rt_io_posix.unlink(path));
+}
 
 /* As in Linux: the descriptor is gone whatever close says. */
 static int fake_close(int fd) {
@@ -130,6 +140,8 @@ static inline void fake_begin(fake_state s) {
     fake = s;
     rt_io_set(&fake_io);
 }
-static inline void fake_end(void) { rt_io_set(NULL); }
+static inline void fake_end(void) {
+    rt_io_set(NULL);
+}
 
 #endif

@@ -154,11 +154,20 @@ static int64_t check_states(int64_t n, bool reported) {
     bool renamed = false, rename_synced = false;
     for (int64_t i = 0; i < n; i++) {
         switch (ops[i].kind) {
-        case OP_CREATE: break;
-        case OP_WRITE: written += ops[i].bytes; break;
-        case OP_SYNC_FILE: synced = written; break;
-        case OP_RENAME: renamed = true; break;
-        case OP_SYNC_DIR: rename_synced = renamed; break;
+        case OP_CREATE:
+            break;
+        case OP_WRITE:
+            written += ops[i].bytes;
+            break;
+        case OP_SYNC_FILE:
+            synced = written;
+            break;
+        case OP_RENAME:
+            renamed = true;
+            break;
+        case OP_SYNC_DIR:
+            rename_synced = renamed;
+            break;
         }
     }
     int64_t states = 0;

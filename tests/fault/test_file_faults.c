@@ -56,7 +56,9 @@ static uint64_t live_blocks(void) {
     return s.live_blocks;
 }
 
-static rt_status save_at_once(const char *path) { return rt_file_write_atomic(path, new_data, NEW_SIZE); }
+static rt_status save_at_once(const char *path) {
+    return rt_file_write_atomic(path, new_data, NEW_SIZE);
+}
 
 /* In pieces, going on after a failed write as a careless caller would: the commit must still refuse. */
 static rt_status save_in_pieces(const char *path) {

@@ -32,7 +32,9 @@ static inline int tmpdir_remove_one(const char *path, const struct stat *st, int
     return remove(path);
 }
 
-static inline void tmpdir_remove(tmpdir *t) { nftw(t->path, tmpdir_remove_one, 16, FTW_DEPTH | FTW_PHYS); }
+static inline void tmpdir_remove(tmpdir *t) {
+    nftw(t->path, tmpdir_remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
 
 /* Path of a name in the directory; valid until eight more were asked for. */
 static inline const char *tmpdir_path(tmpdir *t, const char *name) {

@@ -112,8 +112,10 @@ static void test_sizes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_alignment_and_counters), cmocka_unit_test(test_calloc_and_realloc),
-        cmocka_unit_test(test_refusals),               cmocka_unit_test(test_hook),
+        cmocka_unit_test(test_alignment_and_counters),
+        cmocka_unit_test(test_calloc_and_realloc),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_hook),
         cmocka_unit_test(test_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -138,7 +138,7 @@ static void test_paths(void **state) {
     (void)state;
     static const struct {
         const char *dir, *name, *want;
-    } table[] = {{"a", "b", "a/b"}, {"a/", "b", "a/b"}, {"", "b", "b"},    {NULL, "b", "b"},
+    } table[] = {{"a", "b", "a/b"}, {"a/", "b", "a/b"}, {"", "b", "b"},     {NULL, "b", "b"},
                  {"a", "/b", "/b"}, {"/", "b", "/b"},   {"a/b", "", "a/b/"}};
     char *p;
     for (int64_t i = 0; i < RT_COUNT(table); i++) {

@@ -64,9 +64,9 @@ static void test_text(void **state) {
         {"back\\slash/", "\"back\\\\slash/\""},
         {"\x01\x1f\x7f", "\"\\u0001\\u001f\x7f\""},
         {"h\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", "\"h\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\""},
-        {"\xff|", "\"\xef\xbf\xbd|\""},                              /* never a UTF-8 byte */
-        {"\xc3", "\"\xef\xbf\xbd\""},                                /* cut short */
-        {"\xc0\xaf", "\"\xef\xbf\xbd\xef\xbf\xbd\""},                /* overlong */
+        {"\xff|", "\"\xef\xbf\xbd|\""},                               /* never a UTF-8 byte */
+        {"\xc3", "\"\xef\xbf\xbd\""},                                 /* cut short */
+        {"\xc0\xaf", "\"\xef\xbf\xbd\xef\xbf\xbd\""},                 /* overlong */
         {"\xed\xa0\x80", "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""}, /* surrogate */
         {"\xe2\x82z", "\"\xef\xbf\xbd\xef\xbf\xbdz\""},
     };

@@ -20,7 +20,9 @@ static void test_known_answers(void **state) {
     } table[] = {
         {0, 0, 0, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
         {UINT64_MAX, UINT64_MAX, UINT64_MAX, {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
-        {UINT64_C(0x85a308d3243f6a88), UINT64_C(0x0370734413198a2e), UINT64_C(0x299f31d0a4093822),
+        {UINT64_C(0x85a308d3243f6a88),
+         UINT64_C(0x0370734413198a2e),
+         UINT64_C(0x299f31d0a4093822),
          {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
     };
     for (int64_t i = 0; i < RT_COUNT(table); i++) {
@@ -77,8 +79,8 @@ static void test_normal(void **state) {
 /* Bits that must never change: initial weights of published runs depend on them. */
 static void test_frozen_values(void **state) {
     (void)state;
-    static const double want[] = {0x1.0592230a97914p-1, 0x1.3e3e7cb942787p+1,
-                                  -0x1.deb004302567bp-5, 0x1.54d40d2edeb33p-2};
+    static const double want[] = {0x1.0592230a97914p-1, 0x1.3e3e7cb942787p+1, -0x1.deb004302567bp-5,
+                                  0x1.54d40d2edeb33p-2};
     rt_rng r = rt_rng_make(42, RT_RNG_INIT, 7, 9);
     for (int64_t i = 0; i < RT_COUNT(want); i++) {
         double x = rt_rng_normal(r, (uint64_t)i);
@@ -152,9 +154,9 @@ static void test_streams_differ(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_known_answers), cmocka_unit_test(test_uniform),
-        cmocka_unit_test(test_normal),        cmocka_unit_test(test_frozen_values),
-        cmocka_unit_test(test_below),         cmocka_unit_test(test_permutation),
+        cmocka_unit_test(test_known_answers),  cmocka_unit_test(test_uniform),
+        cmocka_unit_test(test_normal),         cmocka_unit_test(test_frozen_values),
+        cmocka_unit_test(test_below),          cmocka_unit_test(test_permutation),
         cmocka_unit_test(test_streams_differ),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

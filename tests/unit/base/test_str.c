@@ -71,9 +71,9 @@ static void test_distance(void **state) {
     static const struct {
         const char *a, *b;
         int d;
-    } table[] = {{"", "", 0},           {"", "abc", 3},       {"abc", "", 3},  {"abc", "abc", 0},
-                 {"abc", "acb", 1},     {"epohc", "epoch", 1}, {"kitten", "sitting", 3},
-                 {"ca", "abc", 3},      {"lr", "rl", 1},      {"flaw", "lawn", 2}};
+    } table[] = {{"", "", 0},       {"", "abc", 3},        {"abc", "", 3},           {"abc", "abc", 0},
+                 {"abc", "acb", 1}, {"epohc", "epoch", 1}, {"kitten", "sitting", 3}, {"ca", "abc", 3},
+                 {"lr", "rl", 1},   {"flaw", "lawn", 2}};
     for (int64_t i = 0; i < RT_COUNT(table); i++) {
         assert_int_equal(rt_str_distance(table[i].a, table[i].b), table[i].d);
         assert_int_equal(rt_str_distance(table[i].b, table[i].a), table[i].d);
@@ -101,8 +101,8 @@ static void test_nearest(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_append),   cmocka_unit_test(test_failure_is_remembered),
-        cmocka_unit_test(test_ends),     cmocka_unit_test(test_distance),
+        cmocka_unit_test(test_append),  cmocka_unit_test(test_failure_is_remembered),
+        cmocka_unit_test(test_ends),    cmocka_unit_test(test_distance),
         cmocka_unit_test(test_nearest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,26 +17,34 @@ static rt_desc desc(rt_layout l, int64_t a, int64_t b, int64_t c, int64_t d) {
 static int64_t position_by_hand(rt_layout l, const int64_t d[4], int64_t o, int64_t i, int64_t h, int64_t w) {
     int64_t W = d[3], HW = d[2] * d[3], c8 = (d[1] + 7) / 8, c16 = (d[1] + 15) / 16, at = h * W + w;
     switch (l) {
-    case RT_LAYOUT_PLAIN: return o * d[1] * HW + i * HW + at;
-    case RT_LAYOUT_C8: return o * c8 * HW * 8 + i / 8 * HW * 8 + at * 8 + i % 8;
-    case RT_LAYOUT_C16: return o * c16 * HW * 16 + i / 16 * HW * 16 + at * 16 + i % 16;
+    case RT_LAYOUT_PLAIN:
+        return o * d[1] * HW + i * HW + at;
+    case RT_LAYOUT_C8:
+        return o * c8 * HW * 8 + i / 8 * HW * 8 + at * 8 + i % 8;
+    case RT_LAYOUT_C16:
+        return o * c16 * HW * 16 + i / 16 * HW * 16 + at * 16 + i % 16;
     case RT_LAYOUT_W_OIHW8I8O:
         return o / 8 * c8 * HW * 64 + i / 8 * HW * 64 + at * 64 + i % 8 * 8 + o % 8;
     case RT_LAYOUT_W_OIHW8O8I:
         return o / 8 * c8 * HW * 64 + i / 8 * HW * 64 + at * 64 + o % 8 * 8 + i % 8;
-    case RT_LAYOUT_W_OHWI8O: return o / 8 * HW * d[1] * 8 + at * d[1] * 8 + i * 8 + o % 8;
+    case RT_LAYOUT_W_OHWI8O:
+        return o / 8 * HW * d[1] * 8 + at * d[1] * 8 + i * 8 + o % 8;
     case RT_LAYOUT_W_OIHW16I16O:
         return o / 16 * c16 * HW * 256 + i / 16 * HW * 256 + at * 256 + i % 16 * 16 + o % 16;
     case RT_LAYOUT_W_OIHW16O16I:
         return o / 16 * c16 * HW * 256 + i / 16 * HW * 256 + at * 256 + o % 16 * 16 + i % 16;
-    case RT_LAYOUT_W_OHWI16O: return o / 16 * HW * d[1] * 16 + at * d[1] * 16 + i * 16 + o % 16;
-    default: return -1;
+    case RT_LAYOUT_W_OHWI16O:
+        return o / 16 * HW * d[1] * 16 + at * d[1] * 16 + i * 16 + o % 16;
+    case RT_LAYOUT_W_IOHW16O16I:
+        return i / 16 * ((d[0] + 15) / 16) * HW * 256 + o / 16 * HW * 256 + at * 256 + o % 16 * 16 + i % 16;
+    default:
+        return -1;
     }
 }
 
 static void test_positions(void **state) {
     (void)state;
-    static const int64_t shapes[][4] = {{1, 1, 1, 1}, {2, 3, 5, 4}, {8, 8, 3, 3}, {16, 16, 1, 1},
+    static const int64_t shapes[][4] = {{1, 1, 1, 1},  {2, 3, 5, 4},   {8, 8, 3, 3}, {16, 16, 1, 1},
                                         {17, 9, 3, 2}, {10, 33, 2, 3}, {24, 3, 3, 3}};
     for (int l = 0; l < RT_LAYOUT_COUNT; l++)
         for (int64_t s = 0; s < RT_COUNT(shapes); s++) {
@@ -76,6 +84,7 @@ static void test_padding(void **state) {
         {RT_LAYOUT_W_OIHW16I16O, {10, 3, 3, 3}, 16 * 16 * 9},
         {RT_LAYOUT_W_OIHW16O16I, {33, 16, 1, 1}, 48 * 16},
         {RT_LAYOUT_W_OHWI16O, {33, 5, 1, 2}, 48 * 5 * 2},
+        {RT_LAYOUT_W_IOHW16O16I, {33, 5, 1, 2}, 48 * 16 * 2},
     };
     for (int64_t i = 0; i < RT_COUNT(table); i++) {
         const int64_t *s = table[i].shape;

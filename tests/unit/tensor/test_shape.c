@@ -14,10 +14,8 @@ static void test_dtypes(void **state) {
         rt_dtype t;
         size_t size;
         const char *name;
-    } table[] = {{RT_DTYPE_F32, 4, "f32"},
-                 {RT_DTYPE_F64, 8, "f64"},
-                 {RT_DTYPE_I32, 4, "i32"},
-                 {RT_DTYPE_U8, 1, "u8"}};
+    } table[] = {
+        {RT_DTYPE_F32, 4, "f32"}, {RT_DTYPE_F64, 8, "f64"}, {RT_DTYPE_I32, 4, "i32"}, {RT_DTYPE_U8, 1, "u8"}};
     assert_int_equal(RT_COUNT(table), RT_DTYPE_COUNT);
     for (int64_t i = 0; i < RT_COUNT(table); i++) {
         assert_int_equal(rt_dtype_size(table[i].t), table[i].size);
