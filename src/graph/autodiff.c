@@ -27,15 +27,18 @@ void rt_grad_give(rt_grad_ctx *c, rt_val v, rt_val dv) {
     c->grad[v] = c->grad[v] != 0 ? rt_add(c->g, c->grad[v], dv) : dv;
 }
 
-void rt_grad_none(rt_grad_ctx *c, const rt_node *nd, rt_val y, rt_val dy) {
-    (void)dy;
+rt_type rt_grad_type(const rt_grad_ctx *c, const rt_node *nd, int i) {
+    return c->g->nodes[nd->in[i]].type;
+}
+
+RT_GRAD_RULE(none) {
     rt_graph_refuse(c->g, rt_error_set(RT_E_UNSUPPORTED, __FILE__, __LINE__,
                                        "value %u is made by %s, which has no gradient", (unsigned)y,
                                        rt_op_get(nd->op)->name));
 }
 
-void rt_grad_zero(rt_grad_ctx *c, const rt_node *nd, rt_val y, rt_val dy) {
-    (void)c, (void)nd, (void)y, (void)dy;
+RT_GRAD_RULE(zero) {
+    (void)c, (void)nd;
 }
 
 /* True if the gradient of this node's result flows on to an input. */

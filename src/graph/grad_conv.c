@@ -26,8 +26,7 @@ static rt_val bwd_weights(rt_grad_ctx *c, const rt_node *nd, rt_val x, rt_val dy
     return rt_op2(c->g, RT_OP_CONV2D_BWD_WEIGHTS, a, x, dy);
 }
 
-void rt_grad_conv2d(rt_grad_ctx *c, const rt_node *nd, rt_val y, rt_val dy) {
-    (void)y;
+RT_GRAD_RULE(conv2d) {
     rt_val x = nd->in[0], w = nd->in[1];
     if (rt_grad_wants(c, x))
         rt_grad_give(c, x, bwd_data(c, nd, dy, w, x));
@@ -36,8 +35,7 @@ void rt_grad_conv2d(rt_grad_ctx *c, const rt_node *nd, rt_val y, rt_val dy) {
 }
 
 /* y = bwd_data(e, w), of the shape of an image. */
-void rt_grad_conv2d_bwd_data(rt_grad_ctx *c, const rt_node *nd, rt_val y, rt_val dy) {
-    (void)y;
+RT_GRAD_RULE(conv2d_bwd_data) {
     rt_val e = nd->in[0], w = nd->in[1];
     if (rt_grad_wants(c, e))
         rt_grad_give(c, e, conv(c, nd, dy, w));
@@ -46,8 +44,7 @@ void rt_grad_conv2d_bwd_data(rt_grad_ctx *c, const rt_node *nd, rt_val y, rt_val
 }
 
 /* y = bwd_weights(x, e), of the shape of weights. */
-void rt_grad_conv2d_bwd_weights(rt_grad_ctx *c, const rt_node *nd, rt_val y, rt_val dy) {
-    (void)y;
+RT_GRAD_RULE(conv2d_bwd_weights) {
     rt_val x = nd->in[0], e = nd->in[1];
     if (rt_grad_wants(c, x))
         rt_grad_give(c, x, bwd_data(c, nd, e, dy, x));

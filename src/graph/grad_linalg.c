@@ -7,12 +7,12 @@
  */
 #include "graph/graph_int.h"
 
-void rt_grad_matinv(rt_grad_ctx *c, const rt_node *nd, rt_val y, rt_val dy) {
+RT_GRAD_RULE(matinv) {
     rt_val left = rt_matmul(c->g, y, dy, true, false);
     rt_grad_give(c, nd->in[0], rt_neg(c->g, rt_matmul(c->g, left, y, false, true)));
 }
 
-void rt_grad_solve(rt_grad_ctx *c, const rt_node *nd, rt_val y, rt_val dy) {
+RT_GRAD_RULE(solve) {
     rt_val a = nd->in[0], b = nd->in[1];
     rt_val db = rt_solve(c->g, a, dy, !nd->attr.ta);
     rt_grad_give(c, b, db);
@@ -22,6 +22,6 @@ void rt_grad_solve(rt_grad_ctx *c, const rt_node *nd, rt_val y, rt_val dy) {
     }
 }
 
-void rt_grad_sinkhorn(rt_grad_ctx *c, const rt_node *nd, rt_val y, rt_val dy) {
+RT_GRAD_RULE(sinkhorn) {
     rt_grad_give(c, nd->in[0], rt_op3(c->g, RT_OP_SINKHORN_BWD, nd->attr, dy, y, nd->in[0]));
 }

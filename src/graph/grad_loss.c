@@ -3,22 +3,20 @@
  */
 #include "graph/graph_int.h"
 
-void rt_grad_softmax(rt_grad_ctx *c, const rt_node *nd, rt_val y, rt_val dy) {
+RT_GRAD_RULE(softmax) {
     rt_grad_give(c, nd->in[0], rt_op2(c->g, RT_OP_SOFTMAX_BWD, (rt_attr){0}, dy, y));
 }
 
-void rt_grad_log_softmax(rt_grad_ctx *c, const rt_node *nd, rt_val y, rt_val dy) {
+RT_GRAD_RULE(log_softmax) {
     rt_grad_give(c, nd->in[0], rt_op2(c->g, RT_OP_LOG_SOFTMAX_BWD, (rt_attr){0}, dy, y));
 }
 
-void rt_grad_ce_label(rt_grad_ctx *c, const rt_node *nd, rt_val y, rt_val dy) {
-    (void)y;
+RT_GRAD_RULE(ce_label) {
     rt_grad_give(c, nd->in[0], rt_op3(c->g, RT_OP_CE_LABEL_BWD, nd->attr, dy, nd->in[0], nd->in[1]));
 }
 
 /* l = -sum q ln p:  dz by the fused operation, dq = -dl ln p */
-void rt_grad_ce_dist(rt_grad_ctx *c, const rt_node *nd, rt_val y, rt_val dy) {
-    (void)y;
+RT_GRAD_RULE(ce_dist) {
     rt_val z = nd->in[0], q = nd->in[1];
     if (rt_grad_wants(c, z))
         rt_grad_give(c, z, rt_op3(c->g, RT_OP_CE_DIST_BWD, (rt_attr){0}, dy, z, q));

@@ -27,12 +27,10 @@ static void product(rt_grad_ctx *c, const rt_node *nd, rt_val dy) {
     }
 }
 
-void rt_grad_matmul(rt_grad_ctx *c, const rt_node *nd, rt_val y, rt_val dy) {
-    (void)y;
+RT_GRAD_RULE(matmul) {
     product(c, nd, dy);
 }
 
-void rt_grad_bmm(rt_grad_ctx *c, const rt_node *nd, rt_val y, rt_val dy) {
-    (void)y;
+RT_GRAD_RULE(bmm) {
     product(c, nd, dy);
 }

@@ -50,7 +50,7 @@ static void give_all(rt_grad_ctx *c, const bn *b, rt_val dy) {
     rt_grad_give(c, b->x, rt_op3(g, RT_OP_BN_GAPPLY, members, dy, b->x, k));
 }
 
-void rt_grad_bn_apply(rt_grad_ctx *c, const rt_node *nd, rt_val y, rt_val dy) {
+RT_GRAD_RULE(bn_apply) {
     const rt_node coef = c->g->nodes[nd->in[1]];
     bn b = {.x = nd->in[0], .coef = nd->in[1], .attr = coef.attr};
     if (coef.op == RT_OP_BN_COEF && c->g->nodes[coef.in[0]].op == RT_OP_BN_STATS &&

@@ -4,14 +4,8 @@
  */
 #include "graph/graph_int.h"
 
-#define RULE(name) void rt_grad_##name(rt_grad_ctx *c, const rt_node *nd, RT_UNUSED rt_val y, rt_val dy)
-
-static rt_type type_in(const rt_grad_ctx *c, const rt_node *nd, int i) {
-    return c->g->nodes[nd->in[i]].type;
-}
-
-RULE(row_sum) {
-    rt_type x = type_in(c, nd, 0);
+RT_GRAD_RULE(row_sum) {
+    rt_type x = rt_grad_type(c, nd, 0);
     rt_grad_give(c, nd->in[0], rt_expand_row(c->g, dy, rt_shape_tail(&x.shape)));
 }
 
@@ -23,19 +17,19 @@ static rt_val times_row(rt_grad_ctx *c, rt_val x, rt_val w) {
     return rt_mul(c->g, x, rt_expand_row(c->g, w, rt_shape_tail(&t.shape)));
 }
 
-RULE(row_dot) {
+RT_GRAD_RULE(row_dot) {
     if (rt_grad_wants(c, nd->in[0]))
         rt_grad_give(c, nd->in[0], times_row(c, nd->in[1], dy));
     if (rt_grad_wants(c, nd->in[1]))
         rt_grad_give(c, nd->in[1], times_row(c, nd->in[0], dy));
 }
 
-RULE(expand_row) {
+RT_GRAD_RULE(expand_row) {
     rt_grad_give(c, nd->in[0], rt_row_sum(c->g, dy));
 }
 
-RULE(chan_sum) {
-    rt_type x = type_in(c, nd, 0);
+RT_GRAD_RULE(chan_sum) {
+    rt_type x = rt_grad_type(c, nd, 0);
     rt_attr a = {.members = nd->attr.members > 1 ? nd->attr.members : 0, .count = x.groups};
     if (x.groups == 0)
         a.n = x.shape.d[0];
@@ -44,40 +38,40 @@ RULE(chan_sum) {
     rt_grad_give(c, nd->in[0], rt_op1(c->g, RT_OP_EXPAND_CHAN, a, dy));
 }
 
-RULE(chan_dot) {
+RT_GRAD_RULE(chan_dot) {
     if (rt_grad_wants(c, nd->in[0]))
         rt_grad_give(c, nd->in[0], rt_mul_chan(c->g, nd->in[1], dy));
     if (rt_grad_wants(c, nd->in[1]))
         rt_grad_give(c, nd->in[1], rt_mul_chan(c->g, nd->in[0], dy));
 }
 
-RULE(expand_chan) {
+RT_GRAD_RULE(expand_chan) {
     rt_grad_give(c, nd->in[0], rt_chan_sum(c->g, dy, nd->attr.members));
 }
 
-RULE(total_sum) {
-    rt_type x = type_in(c, nd, 0);
+RT_GRAD_RULE(total_sum) {
+    rt_type x = rt_grad_type(c, nd, 0);
     rt_attr a = {.members = x.groups, .shape = rt_type_row(&x)};
     rt_grad_give(c, nd->in[0], rt_op1(c->g, RT_OP_EXPAND_TOTAL, a, dy));
 }
 
-RULE(total_dot) {
+RT_GRAD_RULE(total_dot) {
     if (rt_grad_wants(c, nd->in[0]))
         rt_grad_give(c, nd->in[0], rt_mul_scalar(c->g, nd->in[1], dy));
     if (rt_grad_wants(c, nd->in[1]))
         rt_grad_give(c, nd->in[1], rt_mul_scalar(c->g, nd->in[0], dy));
 }
 
-RULE(expand_total) {
+RT_GRAD_RULE(expand_total) {
     rt_grad_give(c, nd->in[0], rt_total_sum(c->g, dy));
 }
 
-RULE(batch_sum) {
-    rt_type x = type_in(c, nd, 0);
+RT_GRAD_RULE(batch_sum) {
+    rt_type x = rt_grad_type(c, nd, 0);
     rt_attr a = {.members = x.groups, .n = x.groups > 0 ? 0 : x.shape.d[0]};
     rt_grad_give(c, nd->in[0], rt_op1(c->g, RT_OP_EXPAND_BATCH, a, dy));
 }
 
-RULE(expand_batch) {
+RT_GRAD_RULE(expand_batch) {
     rt_grad_give(c, nd->in[0], rt_batch_sum(c->g, dy));
 }

@@ -3,55 +3,49 @@
  */
 #include "graph/graph_int.h"
 
-#define RULE(name) void rt_grad_##name(rt_grad_ctx *c, const rt_node *nd, RT_UNUSED rt_val y, rt_val dy)
-
-static rt_type type_in(const rt_grad_ctx *c, const rt_node *nd, int i) {
-    return c->g->nodes[nd->in[i]].type;
-}
-
 /* Members of a value: groups of rows, or axis 0 of a global value. */
 static int32_t members_in(const rt_grad_ctx *c, const rt_node *nd, int i) {
-    rt_type t = type_in(c, nd, i);
+    rt_type t = rt_grad_type(c, nd, i);
     return t.groups > 0 ? t.groups : (int32_t)t.shape.d[0];
 }
 
-RULE(reshape) {
-    rt_type x = type_in(c, nd, 0);
+RT_GRAD_RULE(reshape) {
+    rt_type x = rt_grad_type(c, nd, 0);
     rt_grad_give(c, nd->in[0], rt_op1(c->g, RT_OP_RESHAPE, (rt_attr){.shape = rt_type_row(&x)}, dy));
 }
 
-RULE(transpose) {
+RT_GRAD_RULE(transpose) {
     rt_grad_give(c, nd->in[0], rt_transpose(c->g, dy));
 }
 
-RULE(tile_members) {
+RT_GRAD_RULE(tile_members) {
     rt_grad_give(c, nd->in[0], rt_sum_members(c->g, dy));
 }
 
-RULE(sum_members) {
+RT_GRAD_RULE(sum_members) {
     rt_grad_give(c, nd->in[0], rt_tile_members(c->g, dy, members_in(c, nd, 0)));
 }
 
-RULE(member_get) {
+RT_GRAD_RULE(member_get) {
     rt_attr a = {.members = members_in(c, nd, 0)};
     rt_grad_give(c, nd->in[0], rt_op2(c->g, RT_OP_MEMBER_PUT, a, dy, nd->in[1]));
 }
 
-RULE(member_put) {
+RT_GRAD_RULE(member_put) {
     rt_grad_give(c, nd->in[0], rt_member_get(c->g, dy, nd->in[1]));
 }
 
-RULE(member_range) {
+RT_GRAD_RULE(member_range) {
     rt_attr a = {.start = nd->attr.start, .members = members_in(c, nd, 0)};
     rt_grad_give(c, nd->in[0], rt_op1(c->g, RT_OP_MEMBER_PLACE, a, dy));
 }
 
-RULE(member_place) {
+RT_GRAD_RULE(member_place) {
     rt_attr a = {.start = nd->attr.start, .count = members_in(c, nd, 0)};
     rt_grad_give(c, nd->in[0], rt_op1(c->g, RT_OP_MEMBER_RANGE, a, dy));
 }
 
-RULE(concat_members) {
+RT_GRAD_RULE(concat_members) {
     int32_t start = 0;
     for (int i = 0; i < nd->nin; i++) {
         int32_t m = members_in(c, nd, i);
@@ -61,13 +55,13 @@ RULE(concat_members) {
     }
 }
 
-RULE(slice_last) {
-    rt_type x = type_in(c, nd, 0);
+RT_GRAD_RULE(slice_last) {
+    rt_type x = rt_grad_type(c, nd, 0);
     rt_attr a = {.start = nd->attr.start, .index = (int32_t)x.shape.d[x.shape.rank - 1]};
     rt_grad_give(c, nd->in[0], rt_op1(c->g, RT_OP_PAD_LAST, a, dy));
 }
 
-RULE(pad_last) {
-    rt_type x = type_in(c, nd, 0);
+RT_GRAD_RULE(pad_last) {
+    rt_type x = rt_grad_type(c, nd, 0);
     rt_grad_give(c, nd->in[0], rt_slice_last(c->g, dy, nd->attr.start, x.shape.d[x.shape.rank - 1]));
 }

@@ -68,5 +68,9 @@ typedef void rt_grad_fn(rt_grad_ctx *c, const rt_node *nd, rt_val y, rt_val dy);
 #define RT_OP(ID, name, arity, infer, grad, flags, meaning) rt_grad_fn rt_grad_##grad;
 #include "op/op.def"
 #undef RT_OP
+#define RT_GRAD_RULE(name)                                                                                   \
+    void rt_grad_##name(rt_grad_ctx *c, const rt_node *nd, RT_UNUSED rt_val y, RT_UNUSED rt_val dy)
+/* Type of the node's input i. */
+rt_type rt_grad_type(const rt_grad_ctx *c, const rt_node *nd, int i);
 
 #endif
