@@ -416,9 +416,10 @@ void rt_graph_set_layout(rt_graph *g, rt_val v, rt_layout layout) {
 
 static rt_status append_output(rt_graph *g, const char *name, rt_val v, int32_t slot) {
     RT_FAIL_IF(v == 0 || (int64_t)v >= g->count, RT_E_USAGE, "output '%s' has no value", name);
-    for (int i = 0; i < g->nouts; i++)
-        RT_FAIL_IF(strcmp(g->outs[i].name, name) == 0 || (slot >= 0 && g->outs[i].update_slot == slot),
-                   RT_E_USAGE, "output '%s' is already there", name);
+    for (int i = 0; i < g->nouts; i++) {
+        bool same = slot >= 0 ? g->outs[i].update_slot == slot : strcmp(g->outs[i].name, name) == 0;
+        RT_FAIL_IF(same, RT_E_USAGE, "output '%s' is already there", name);
+    }
     if (g->nouts == g->outs_cap) {
         int cap = g->outs_cap > 0 ? 2 * g->outs_cap : 16;
         RT_TRY(rt_realloc(&g->outs, (size_t)g->outs_cap * sizeof *g->outs, (size_t)cap * sizeof *g->outs));

@@ -92,8 +92,8 @@ rt_status rt_infer_member_put(const rt_infer *q) {
 rt_status rt_infer_member_range(const rt_infer *q) {
     int64_t m = members_of(&q->in[0]), start = q->attr->start, count = q->attr->count;
     RT_INFER_FAIL_IF(start < 0 || count < 1 || start > m || count > m - start,
-                     "members %lld to %lld of %lld do not exist", (long long)start,
-                     (long long)(start + count), (long long)m);
+                     "%lld members from %lld on do not exist in %lld", (long long)count, (long long)start,
+                     (long long)m);
     return with_members(q, &q->in[0], count);
 }
 
@@ -133,8 +133,8 @@ rt_status rt_infer_slice_last(const rt_infer *q) {
     const rt_shape *s = &q->in[0].shape;
     int64_t size = s->rank > 0 ? s->d[s->rank - 1] : 0, start = q->attr->start, count = q->attr->count;
     RT_INFER_FAIL_IF(start < 0 || count < 1 || start > size || count > size - start,
-                     "elements %lld to %lld of %lld do not exist", (long long)start,
-                     (long long)(start + count), (long long)size);
+                     "%lld elements from %lld on do not exist in %lld", (long long)count, (long long)start,
+                     (long long)size);
     return with_last(q, count);
 }
 
