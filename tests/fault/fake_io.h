@@ -39,7 +39,8 @@ typedef struct fake_state {
     bool spare_cleanup; /* close and unlink always work */
     int64_t calls;      /* calls so far */
     bool hit, renamed;  /* a fault was injected; a rename was done */
-    call_kind hit_call;
+    call_kind hit_call; /* the first faulty call ... */
+    bool hit_late;      /* ... came after the rename */
 } fake_state;
 
 static fake_state fake;
@@ -49,8 +50,10 @@ static bool fake_hits(call_kind c) {
     if (fake.kind == FAULT_NONE || (fake.spare_cleanup && (c == CALL_CLOSE || c == CALL_UNLINK)))
         return false;
     bool now = fake.persistent ? fake.calls >= fake.at : fake.calls == fake.at;
-    if (now && !fake.hit)
+    if (now && !fake.hit) {
         fake.hit_call = c;
+        fake.hit_late = fake.renamed;
+    }
     fake.hit = fake.hit || now;
     return now;
 }
