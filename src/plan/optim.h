@@ -1,5 +1,6 @@
 /*
- * optim.h - update rules on ranges of a parameter block: the door through which training reaches the optimiser kernels.
+ * optim.h - update rules on ranges of a parameter block: the door through which training reaches the
+ * optimiser kernels.
  *
  * All rules work element by element, so a block may be cut anywhere and the pieces run on any worker.
  */

@@ -1,12 +1,12 @@
 /*
  * config.c - the parameters of a run: one table, made from params.def.
  *
- * Everything that handles parameters walks this table: setting from text, writing the resolved configuration, the hash
- * that says whether two runs give the same result. There is no code per parameter. A parameter remembers who set it, so
- * that the order "default < file < command line" holds whatever comes first.
+ * Everything that handles parameters walks this table: setting from text, writing the resolved configuration,
+ * the hash that says whether two runs give the same result. There is no code per parameter. A parameter
+ * remembers who set it, so that the order "default < file < command line" holds whatever comes first.
  *
- * Text goes in and out by one pair of functions (store, value_text): what rt_config_write prints, rt_config_set reads
- * back to the same bits.
+ * Text goes in and out by one pair of functions (store, value_text): what rt_config_write prints,
+ * rt_config_set reads back to the same bits.
  */
 #include "base/alloc.h"
 #include "base/arena.h"
@@ -115,7 +115,8 @@ int rt_config_list(const rt_param_info **out) {
 
 /* ---- text to value ---- */
 
-static rt_status store_enum(const rt_param_info *p, const char **field, rt_config *c, const char *value, const char *origin) {
+static rt_status store_enum(const rt_param_info *p, const char **field, rt_config *c, const char *value,
+                            const char *origin) {
     char names[16][32];
     const char *list[16];
     int64_t n = 0;
@@ -131,7 +132,8 @@ static rt_status store_enum(const rt_param_info *p, const char **field, rt_confi
     }
     int64_t near = rt_str_nearest(value, list, n);
     if (near >= 0)
-        RT_FAIL(RT_E_USAGE, "%s: '%s' is not one of %s; did you mean '%s'?", origin, value, p->choices, list[near]);
+        RT_FAIL(RT_E_USAGE, "%s: '%s' is not one of %s; did you mean '%s'?", origin, value, p->choices,
+                list[near]);
     RT_FAIL(RT_E_USAGE, "%s: '%s' is not one of %s", origin, value, p->choices);
 }
 
@@ -158,8 +160,8 @@ static rt_status store(rt_config *c, int i, const char *value, const char *origi
         return rt_arena_strdup(&c->state->text, (const char **)field, value);
     case RT_KIND_I64: {
         int64_t v;
-        RT_FAIL_IF(!rt_parse_i64(value, strlen(value), &v) || (double)v < p->lo || (double)v > p->hi, RT_E_USAGE,
-                   "%s: '%s' is not a whole number from %s to %s", origin, value, lo, hi);
+        RT_FAIL_IF(!rt_parse_i64(value, strlen(value), &v) || (double)v < p->lo || (double)v > p->hi,
+                   RT_E_USAGE, "%s: '%s' is not a whole number from %s to %s", origin, value, lo, hi);
         *(int64_t *)field = v;
         return RT_OK;
     }
@@ -171,9 +173,11 @@ static rt_status store(rt_config *c, int i, const char *value, const char *origi
         return RT_OK;
     }
     case RT_KIND_BOOL:
-        RT_FAIL_IF(!parse_bool(value, (bool *)field), RT_E_USAGE, "%s: '%s' is neither true nor false", origin, value);
+        RT_FAIL_IF(!parse_bool(value, (bool *)field), RT_E_USAGE, "%s: '%s' is neither true nor false",
+                   origin, value);
         return RT_OK;
-    case RT_KIND_ENUM: return store_enum(p, (const char **)field, c, value, origin);
+    case RT_KIND_ENUM:
+        return store_enum(p, (const char **)field, c, value, origin);
     }
     return RT_OK;
 }
@@ -185,10 +189,16 @@ static const char *value_text(const rt_config *c, int i, char number[40]) {
     const void *field = (const char *)c + offsets[i];
     switch (params[i].kind) {
     case RT_KIND_STR:
-    case RT_KIND_ENUM: return *(const char *const *)field;
-    case RT_KIND_I64: snprintf(number, 40, "%lld", (long long)*(const int64_t *)field); return number;
-    case RT_KIND_F64: rt_format_f64(number, *(const double *)field); return number;
-    case RT_KIND_BOOL: return *(const bool *)field ? "true" : "false";
+    case RT_KIND_ENUM:
+        return *(const char *const *)field;
+    case RT_KIND_I64:
+        snprintf(number, 40, "%lld", (long long)*(const int64_t *)field);
+        return number;
+    case RT_KIND_F64:
+        rt_format_f64(number, *(const double *)field);
+        return number;
+    case RT_KIND_BOOL:
+        return *(const bool *)field ? "true" : "false";
     }
     return NULL;
 }
@@ -220,9 +230,10 @@ static const struct {
     unsigned bit;
     const char *name;
 } verb_names[] = {
-    {RT_VERB_TRAIN, "train"},     {RT_VERB_EVAL, "eval"},       {RT_VERB_PREDICT, "predict"}, {RT_VERB_DATA, "data"},
-    {RT_VERB_INFO, "info"},       {RT_VERB_BENCH, "bench"},     {RT_VERB_DISTILL, "distill"}, {RT_VERB_AVERAGE, "average"},
-    {RT_VERB_REPORT, "report"},   {RT_VERB_RECIPE, "recipe"},
+    {RT_VERB_TRAIN, "train"},     {RT_VERB_EVAL, "eval"},       {RT_VERB_PREDICT, "predict"},
+    {RT_VERB_DATA, "data"},       {RT_VERB_INFO, "info"},       {RT_VERB_BENCH, "bench"},
+    {RT_VERB_DISTILL, "distill"}, {RT_VERB_AVERAGE, "average"}, {RT_VERB_REPORT, "report"},
+    {RT_VERB_RECIPE, "recipe"},
 };
 
 static int find_key(const char *key) {
@@ -256,10 +267,12 @@ static rt_status fail_other_verb(int i, unsigned verb, const char *origin) {
             strcat(list, verb_names[k].name);
         }
     }
-    RT_FAIL(RT_E_USAGE, "%s: '%s' does not apply to %s; it is a parameter of: %s", origin, params[i].key, here, list);
+    RT_FAIL(RT_E_USAGE, "%s: '%s' does not apply to %s; it is a parameter of: %s", origin, params[i].key,
+            here, list);
 }
 
-rt_status rt_config_set(rt_config *c, unsigned verb, const char *key, const char *value, const char *origin, bool from_file) {
+rt_status rt_config_set(rt_config *c, unsigned verb, const char *key, const char *value, const char *origin,
+                        bool from_file) {
     char name[KEY_MAX + 3];
     size_t n = strlen(key);
     if (n >= sizeof name)
@@ -279,11 +292,12 @@ rt_status rt_config_set(rt_config *c, unsigned verb, const char *key, const char
         return fail_unknown(verb, name, origin);
     if (!(params[i].verbs & verb))
         return fail_other_verb(i, verb, origin);
-    RT_FAIL_IF(from_file && (params[i].verbs & RT_PARAM_ONCE), RT_E_USAGE, "%s: '%s' is for the command line only", origin,
-               params[i].key);
+    RT_FAIL_IF(from_file && (params[i].verbs & RT_PARAM_ONCE), RT_E_USAGE,
+               "%s: '%s' is for the command line only", origin, params[i].key);
     if (!value && params[i].kind == RT_KIND_BOOL)
         value = "true";
-    RT_FAIL_IF(!value, RT_E_USAGE, "%s needs a value%s%s", origin, params[i].meta ? ": " : "", params[i].meta ? params[i].meta : "");
+    RT_FAIL_IF(!value, RT_E_USAGE, "%s needs a value%s%s", origin, params[i].meta ? ": " : "",
+               params[i].meta ? params[i].meta : "");
     uint8_t from = from_file ? FROM_FILE : FROM_FLAG;
     if (from < c->state->from[i]) {
         /* Wrong values in a file are errors even where a flag wins. */
@@ -371,4 +385,17 @@ void rt_config_diff(const rt_config *a, const rt_config *b, unsigned verb, rt_st
         rt_str_appendf(out, "%s%s (%s, now %s)", out->len ? ", " : "", params[i].key, ta ? ta : "unset",
                        tb ? tb : "unset");
     }
+}
+
+rt_status rt_config_overlay(rt_config *dst, const rt_config *src, unsigned verb) {
+    char number[40];
+    for (int i = 0; i < P_COUNT; i++) {
+        const char *text = value_text(src, i, number);
+        bool how = (params[i].verbs & RT_PARAM_HOW) != 0;
+        if (!text || !(params[i].verbs & verb) || (!how && src->state->from[i] == FROM_DEFAULT))
+            continue;
+        RT_TRY(store(dst, i, text, params[i].key));
+        dst->state->from[i] = src->state->from[i];
+    }
+    return RT_OK;
 }

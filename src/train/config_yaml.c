@@ -5,9 +5,10 @@
  *     arch: "mlp:200,200"
  *     data: spiral:n=1000
  *
- * Only this much of YAML is accepted: one document, one block or flow mapping, plain or quoted scalars. Anchors, tags, sequences,
- * nested mappings, doubled keys and a second document are errors that name line and column. Values reach rt_config_set as
- * the text that is written, so YAML's own typing (no, 012, 1:30) changes nothing. `~` and `null` leave a parameter as it is.
+ * Only this much of YAML is accepted: one document, one block or flow mapping, plain or quoted scalars.
+ * Anchors, tags, sequences, nested mappings, doubled keys and a second document are errors that name line and
+ * column. Values reach rt_config_set as the text that is written, so YAML's own typing (no, 012, 1:30)
+ * changes nothing. `~` and `null` leave a parameter as it is.
  */
 #include "base/alloc.h"
 #include "base/file.h"
@@ -58,7 +59,8 @@ static rt_status check_scalar(const reader *r, const char *what) {
 
 static bool is_null(const yaml_event_t *e) {
     const char *v = (const char *)e->data.scalar.value;
-    return e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && (*v == 0 || strcmp(v, "~") == 0 || strcmp(v, "null") == 0);
+    return e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
+           (*v == 0 || strcmp(v, "~") == 0 || strcmp(v, "null") == 0);
 }
 
 static rt_status read_pair(reader *r, rt_config *c, unsigned verb, rt_map *seen) {

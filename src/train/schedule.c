@@ -5,9 +5,9 @@
  *
  *     warm-up      e < W:  b (s + (1 - s) e / W), s = 0.01;   the rules below apply from W on
  *     constant     b
- *     step         b g^k, k the number of milestones <= e       step:80,120:0.1   ("80:0.1" reads: after epoch 80 a tenth)
- *     cosine       b (1 + cos(pi (e - W) / (E - W))) / 2
- *     one-cycle:L  s b -> b over the first half of L epochs, back over the second, then down to b / 1000 at E
+ *     step         b g^k, k the number of milestones <= e       step:80,120:0.1   ("80:0.1" reads: after
+ * epoch 80 a tenth) cosine       b (1 + cos(pi (e - W) / (E - W))) / 2 one-cycle:L  s b -> b over the first
+ * half of L epochs, back over the second, then down to b / 1000 at E
  *
  * The one-cycle rule contains its own warm-up; giving both is an error.
  */
@@ -21,13 +21,15 @@ static const char FORMS[] = "constant, step:E1,E2,...:FACTOR, cosine or one-cycl
 
 static rt_status parse_step(rt_schedule *out, const char *text, const char *args) {
     const char *colon = strchr(args, ':');
-    RT_FAIL_IF(!colon, RT_E_USAGE, "schedule '%s': wanted step:E1,E2,...:FACTOR, such as step:60,80:0.1", text);
-    RT_FAIL_IF(!rt_parse_f64(colon + 1, strlen(colon + 1), false, &out->gamma) || out->gamma <= 0 || out->gamma > 1, RT_E_USAGE,
-               "schedule '%s': the factor '%s' is not a number above 0 and at most 1", text, colon + 1);
+    RT_FAIL_IF(!colon, RT_E_USAGE, "schedule '%s': wanted step:E1,E2,...:FACTOR, such as step:60,80:0.1",
+               text);
+    RT_FAIL_IF(
+        !rt_parse_f64(colon + 1, strlen(colon + 1), false, &out->gamma) || out->gamma <= 0 || out->gamma > 1,
+        RT_E_USAGE, "schedule '%s': the factor '%s' is not a number above 0 and at most 1", text, colon + 1);
     for (const char *s = args; s <= colon; s++) {
         size_t n = strcspn(s, ",:");
-        RT_FAIL_IF(out->nmilestones == (int)RT_COUNT(out->milestones), RT_E_USAGE, "schedule '%s': more than %d epochs", text,
-                   (int)RT_COUNT(out->milestones));
+        RT_FAIL_IF(out->nmilestones == (int)RT_COUNT(out->milestones), RT_E_USAGE,
+                   "schedule '%s': more than %d epochs", text, (int)RT_COUNT(out->milestones));
         double e, last = out->nmilestones ? out->milestones[out->nmilestones - 1] : 0;
         RT_FAIL_IF(!rt_parse_f64(s, n, false, &e) || e <= last, RT_E_USAGE,
                    "schedule '%s': '%.*s' is not an epoch above %g; epochs must rise", text, (int)n, s, last);
@@ -70,7 +72,10 @@ static const struct {
     const char *name;
     bool has_args;
     double (*lr)(const rt_schedule *s, double e);
-} rules[] = {{"constant", false, constant}, {"step", true, steps}, {"cosine", false, cosine}, {"one-cycle", true, one_cycle}};
+} rules[] = {{"constant", false, constant},
+             {"step", true, steps},
+             {"cosine", false, cosine},
+             {"one-cycle", true, one_cycle}};
 
 double rt_schedule_lr(const rt_schedule *s, double epoch) {
     if (epoch < s->warmup)
@@ -103,8 +108,8 @@ rt_status rt_schedule_parse(rt_schedule *out, const char *text, double lr, doubl
     if (has_args) {
         RT_FAIL_IF(!rt_parse_f64(args, strlen(args), false, &out->cycle) || out->cycle <= 0, RT_E_USAGE,
                    "schedule '%s': '%s' is not a number of epochs above 0", text, args);
-        RT_FAIL_IF(epochs > 0 && out->cycle > epochs, RT_E_USAGE, "schedule '%s': the cycle is longer than the run of %g epochs",
-                   text, epochs);
+        RT_FAIL_IF(epochs > 0 && out->cycle > epochs, RT_E_USAGE,
+                   "schedule '%s': the cycle is longer than the run of %g epochs", text, epochs);
         RT_FAIL_IF(warmup > 0, RT_E_USAGE, "schedule '%s' warms up by itself; leave out --warmup", text);
     }
     return RT_OK;

@@ -116,6 +116,8 @@ typedef struct rt_step_io {
     int64_t *correct;
 } rt_step_io;
 rt_status rt_step_run(rt_step *s, const rt_step_io *io) RT_MUST_CHECK;
+/* Compiles the step for a smaller last batch ahead of time, so that running allocates nothing. */
+rt_status rt_step_prepare(rt_step *s, int64_t rows) RT_MUST_CHECK;
 
 /* ---- schedules: constant | step:E1,E2:f | cosine | one-cycle:LEN, each with warm-up; a pure function of progress ---- */
 typedef struct rt_schedule {

@@ -1,5 +1,6 @@
 /*
- * test_config.c - parameters from text and files: accepted and refused values, suggestions, places, precedence, round trip.
+ * test_config.c - parameters from text and files: accepted and refused values, suggestions, places,
+ * precedence, round trip.
  */
 #include "base/alloc.h"
 #include "base/file.h"
@@ -86,7 +87,8 @@ static void test_values(void **state) {
         if (cases[i].want) {
             assert_int_equal(st, RT_E_USAGE);
             if (!strstr(rt_error_text(), cases[i].want))
-                fail_msg("%s=%s: '%s' does not say '%s'", cases[i].key, cases[i].value, rt_error_text(), cases[i].want);
+                fail_msg("%s=%s: '%s' does not say '%s'", cases[i].key, cases[i].value, rt_error_text(),
+                         cases[i].want);
         }
         rt_config_deinit(&c);
     }
@@ -105,12 +107,14 @@ static void test_defaults_and_aliases(void **state) {
     assert_int_equal(rt_config_set(&c, RT_VERB_TRAIN, "e", "7", "-e", false), RT_OK);
     assert_int_equal(c.epochs, 7);
     assert_true(rt_config_is_set(&c, "epochs"));
-    assert_int_equal(rt_config_set(&c, RT_VERB_TRAIN, "no-standardise", NULL, "--no-standardise", false), RT_OK);
+    assert_int_equal(rt_config_set(&c, RT_VERB_TRAIN, "no-standardise", NULL, "--no-standardise", false),
+                     RT_OK);
     assert_false(c.standardise);
     rt_config_deinit(&c);
 }
 
-/* Every default is a legal value of its own parameter, keys and aliases are unique, nothing is without help. */
+/* Every default is a legal value of its own parameter, keys and aliases are unique, nothing is without help.
+ */
 static void test_table(void **state) {
     (void)state;
     const rt_param_info *p;
@@ -203,9 +207,13 @@ static void test_round_trip(void **state) {
     rt_str_init(&text);
     assert_int_equal(rt_config_init(&a), RT_OK);
     assert_int_equal(rt_config_init(&b), RT_OK);
-    static const char *const set[][2] = {{"data", "csv:a \"b\"\\c\t.csv,target=y: #z"}, {"arch", "mlp:3,4"}, {"lr", "0.1"},
-                                         {"weight-decay", "4.638e-4"},                  {"seed", "9007199254740991"},
-                                         {"nesterov", "false"},                         {"threads", "3"},
+    static const char *const set[][2] = {{"data", "csv:a \"b\"\\c\t.csv,target=y: #z"},
+                                         {"arch", "mlp:3,4"},
+                                         {"lr", "0.1"},
+                                         {"weight-decay", "4.638e-4"},
+                                         {"seed", "9007199254740991"},
+                                         {"nesterov", "false"},
+                                         {"threads", "3"},
                                          {"resume", "true"}};
     for (int64_t i = 0; i < RT_COUNT(set); i++)
         assert_int_equal(rt_config_set(&a, RT_VERB_TRAIN, set[i][0], set[i][1], "test", false), RT_OK);
@@ -242,9 +250,9 @@ static void test_missing_file(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),      cmocka_unit_test(test_defaults_and_aliases),
-        cmocka_unit_test(test_table),       cmocka_unit_test(test_yaml),
-        cmocka_unit_test(test_flags_win),   cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_values),       cmocka_unit_test(test_defaults_and_aliases),
+        cmocka_unit_test(test_table),        cmocka_unit_test(test_yaml),
+        cmocka_unit_test(test_flags_win),    cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_missing_file),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);

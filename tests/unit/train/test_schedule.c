@@ -49,10 +49,29 @@ static void test_rates(void **state) {
 
 static void test_refused(void **state) {
     (void)state;
-    static const char *const bad[] = {"",           "linear",     "constant:1",  "cosine:3",    "step",          "step:",
-                                      "step:3",     "step:3:",    "step::0.1",   "step:3:0",    "step:3:1.5",    "step:3:nan",
-                                      "step:3,2:1", "step:3,3:1", "step:-1:0.1", "step:a:0.1",  "step:1,:0.1",   "step:,1:0.1",
-                                      "one-cycle",  "one-cycle:", "one-cycle:0", "one-cycle:x", "one-cycle:100",
+    static const char *const bad[] = {"",
+                                      "linear",
+                                      "constant:1",
+                                      "cosine:3",
+                                      "step",
+                                      "step:",
+                                      "step:3",
+                                      "step:3:",
+                                      "step::0.1",
+                                      "step:3:0",
+                                      "step:3:1.5",
+                                      "step:3:nan",
+                                      "step:3,2:1",
+                                      "step:3,3:1",
+                                      "step:-1:0.1",
+                                      "step:a:0.1",
+                                      "step:1,:0.1",
+                                      "step:,1:0.1",
+                                      "one-cycle",
+                                      "one-cycle:",
+                                      "one-cycle:0",
+                                      "one-cycle:x",
+                                      "one-cycle:100",
                                       "step:1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17:0.1"};
     for (int64_t i = 0; i < RT_COUNT(bad); i++) {
         rt_schedule s;

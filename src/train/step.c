@@ -1,0 +1,455 @@
+/*
+ * step.c - one training step of an ensemble: graph, plan, execs, gradients, update.
+ *
+ * The graph of a step is the method's loss, its gradients and the logits; it is compiled once per batch size.
+ * All members share the plan. What a member owns are its values and its optimiser state:
+ *
+ *     members:   values | state            one block each, for all members
+ *     lanes:     exec (workspace) | gradient | logits | loss        at most two per worker
+ *
+ * Each step runs the members in waves of as many as there are lanes. So memory for workspaces and gradients
+ * grows with the threads, not with the members, and 50 members need little more than 50 blocks of weights.
+ * Waves change nothing in the result, because members never meet.
+ *
+ * The update runs over fixed chunks of the block (cut where decay changes, at most CHUNK floats), so that one
+ * large member keeps all workers busy. A clipped norm is the sum of the chunks' sums of squares, in order.
+ */
+#include "base/alloc.h"
+#include "base/size.h"
+#include "base/timer.h"
+#include "plan/optim.h"
+#include "train/train_int.h"
+#include <math.h>
+#include <string.h>
+
+enum { CHUNK = 32768, PLANS = 2 };
+
+typedef struct chunk {
+    int64_t lo, n;
+    double decay;
+} chunk;
+
+typedef struct lane {
+    float *grad;   /* block */
+    float *logits; /* (batch, outputs) */
+    float loss;
+    int member;     /* this wave */
+    double *square; /* per chunk: sums of squares of the gradient */
+    double gscale;
+} lane;
+
+/* The step compiled for one number of rows. */
+typedef struct program {
+    int64_t rows;
+    rt_graph *graph;
+    rt_plan *plan;
+    rt_exec **exec; /* per lane */
+    int *bound;     /* per lane: member whose parameters are bound, or -1 */
+    int out_loss, out_logits;
+    int *out_grad; /* per slot; -1: none */
+} program;
+
+struct rt_step {
+    const rt_net *net;
+    rt_params *params;
+    rt_step_options o;
+    rt_optim_rule rule;
+    rt_pool *pool;
+    rt_shape row;
+    int64_t row_floats, outputs, floats;
+    int slots; /* state floats per parameter */
+    int nlanes;
+    bool whole_batch;
+    float *values, *state; /* (members, floats), (members, slots * floats) */
+    lane *lanes;
+    chunk *chunks;
+    int64_t nchunks;
+    program programs[PLANS];
+    rt_exec **wave_exec;
+    rt_run *wave_run;
+    int wave; /* lanes in use */
+    const rt_step_io *io;
+    size_t bytes;
+};
+
+/* Small members run one per worker, on the whole batch; the rest is cut into slices that all workers share. A
+ * property of configuration, never of the machine. */
+bool rt_whole_batch(const rt_net *net, int members, double passes) {
+    return members > 1 && passes * rt_net_flops(net) < 20e6;
+}
+
+/* ---- the program ---- */
+
+static void program_deinit(program *p, int nlanes) {
+    for (int i = 0; p->exec && i < nlanes; i++)
+        rt_exec_destroy(&p->exec[i]);
+    rt_free(p->exec);
+    rt_free(p->bound);
+    rt_free(p->out_grad);
+    rt_plan_destroy(&p->plan);
+    rt_graph_destroy(&p->graph);
+    memset(p, 0, sizeof *p);
+}
+
+static int add_output(rt_graph *g, const char *name, rt_val v) {
+    int i = rt_graph_outputs(g);
+    rt_graph_output(g, name, v);
+    return i;
+}
+
+static rt_status add_gradients(const rt_step *s, program *p, rt_val loss) {
+    int n = rt_params_count(s->params);
+    rt_val *wrt = NULL, *grad = NULL;
+    int *slot = NULL, nwrt = 0;
+    rt_status st;
+    RT_TRY_GOTO(rt_calloc(&wrt, (size_t)n + 1, sizeof *wrt));
+    RT_TRY_GOTO(rt_calloc(&grad, (size_t)n + 1, sizeof *grad));
+    RT_TRY_GOTO(rt_calloc(&slot, (size_t)n + 1, sizeof *slot));
+    for (int i = 0; i < n; i++) {
+        const rt_param *q = rt_params_get(s->params, i);
+        p->out_grad[i] = -1;
+        if (q->role == RT_ROLE_STATE)
+            continue;
+        slot[nwrt] = i;
+        wrt[nwrt++] = rt_graph_param(p->graph, i, q->name, q->shape);
+    }
+    RT_TRY_GOTO(rt_graph_grad(p->graph, loss, wrt, nwrt, grad));
+    for (int k = 0; k < nwrt; k++) {
+        if (grad[k])
+            p->out_grad[slot[k]] = add_output(p->graph, rt_params_get(s->params, slot[k])->name, grad[k]);
+    }
+done:
+    rt_free(wrt);
+    rt_free(grad);
+    rt_free(slot);
+    return st;
+}
+
+static rt_status program_compile(const rt_step *s, program *p, int64_t rows) {
+    RT_TRY(rt_graph_create(&p->graph, rows, RT_DTYPE_F32));
+    rt_loss_ctx c = {.build = {.g = p->graph, .params = s->params, .train = true, .members = 1},
+                     .net = s->net,
+                     .regression = s->o.regression,
+                     .label_smoothing = s->o.label_smoothing};
+    c.x = rt_graph_input(p->graph, "x", RT_DTYPE_F32, s->row, 1);
+    if (s->o.regression)
+        c.target = rt_graph_input(p->graph, "target", RT_DTYPE_F32, rt_shape0(), 1);
+    else
+        c.label = rt_graph_input(p->graph, "label", RT_DTYPE_I32, rt_shape0(), 1);
+    rt_loss l = s->o.method->build(&c, 0);
+    RT_TRY(rt_graph_status(p->graph));
+    p->out_loss = add_output(p->graph, "loss", l.loss);
+    p->out_logits = add_output(p->graph, "logits", l.logits);
+    RT_TRY(rt_calloc(&p->out_grad, (size_t)rt_params_count(s->params) + 1, sizeof *p->out_grad));
+    RT_TRY(add_gradients(s, p, l.loss));
+    return rt_plan_compile(&p->plan, p->graph,
+                           (rt_plan_options){.slice = s->o.slice, .whole_batch = s->whole_batch});
+}
+
+static rt_status program_create(rt_step *s, program *p, int64_t rows) {
+    p->rows = rows;
+    RT_TRY(program_compile(s, p, rows));
+    size_t workspaces;
+    RT_FAIL_IF(!rt_size_mul(rt_plan_bytes(p->plan), (size_t)s->nlanes, &workspaces), RT_E_MEMORY,
+               "workspace too large");
+    RT_TRY(rt_memory_check(workspaces, "the workspace of a training step"));
+    RT_TRY(rt_calloc(&p->exec, (size_t)s->nlanes, sizeof *p->exec));
+    RT_TRY(rt_calloc(&p->bound, (size_t)s->nlanes, sizeof *p->bound));
+    for (int i = 0; i < s->nlanes; i++) {
+        lane *l = &s->lanes[i];
+        p->bound[i] = -1;
+        RT_TRY(rt_exec_create(&p->exec[i], p->plan, s->pool));
+        rt_exec_bind_output(p->exec[i], p->out_loss, &l->loss);
+        rt_exec_bind_output(p->exec[i], p->out_logits, s->o.regression ? NULL : l->logits);
+        for (int k = 0; k < rt_params_count(s->params); k++)
+            if (p->out_grad[k] >= 0)
+                rt_exec_bind_output(p->exec[i], p->out_grad[k],
+                                    l->grad + rt_params_get(s->params, k)->offset);
+    }
+    s->bytes += workspaces;
+    return RT_OK;
+}
+
+rt_status rt_step_prepare(rt_step *s, int64_t rows) {
+    RT_FAIL_IF(rows < 1 || rows > s->o.batch, RT_E_USAGE, "a batch of %lld rows; wanted 1 to %lld",
+               (long long)rows, (long long)s->o.batch);
+    int i = 0;
+    while (i < PLANS && s->programs[i].plan && s->programs[i].rows != rows)
+        i++;
+    if (i < PLANS && s->programs[i].plan)
+        return RT_OK;
+    if (i == PLANS)
+        program_deinit(&s->programs[--i], s->nlanes); /* the first is the full batch, and stays */
+    rt_status st = program_create(s, &s->programs[i], rows);
+    if (st != RT_OK)
+        program_deinit(&s->programs[i], s->nlanes);
+    return st;
+}
+
+static program *find_program(rt_step *s, int64_t rows) {
+    for (int i = 0; i < PLANS; i++)
+        if (s->programs[i].plan && s->programs[i].rows == rows)
+            return &s->programs[i];
+    return NULL;
+}
+
+/* ---- set-up ---- */
+
+static double decay_of(const rt_step_options *o, const rt_param *p) {
+    if (o->decay_rule && strcmp(o->decay_rule, "weights") == 0 && p->role != RT_ROLE_WEIGHT)
+        return 0;
+    return o->group_decay ? o->group_decay[p->group] : o->weight_decay;
+}
+
+/* Appends the parameters as chunks; adjacent ones of equal decay are one range. Counts only when out is NULL.
+ */
+static int64_t cut_chunks(const rt_step *s, chunk *out) {
+    int64_t n = 0, lo = 0, hi = 0;
+    double decay = 0;
+    int count = rt_params_count(s->params);
+    for (int i = 0; i <= count; i++) {
+        const rt_param *p = i < count ? rt_params_get(s->params, i) : NULL;
+        if (p && p->role == RT_ROLE_STATE)
+            continue;
+        if (p && p->offset == hi && hi > lo && decay_of(&s->o, p) == decay) {
+            hi += p->count;
+            continue;
+        }
+        for (int64_t at = lo; at < hi; at += CHUNK, n++)
+            if (out)
+                out[n] = (chunk){at, RT_MIN(CHUNK, hi - at), decay};
+        if (p) {
+            lo = p->offset;
+            hi = lo + p->count;
+            decay = decay_of(&s->o, p);
+        }
+    }
+    return n;
+}
+
+static rt_status alloc_floats(rt_step *s, float **out, int64_t a, int64_t b) {
+    int64_t n;
+    RT_FAIL_IF(!rt_i64_mul(a, b, &n), RT_E_MEMORY, "%lld x %lld floats are too many", (long long)a,
+               (long long)b);
+    RT_TRY(rt_calloc(out, (size_t)n, sizeof(float)));
+    s->bytes += (size_t)n * sizeof(float);
+    return RT_OK;
+}
+
+static rt_status step_init(rt_step *s) {
+    const char *rule = s->o.optimiser ? s->o.optimiser : "sgd";
+    RT_FAIL_IF(!rt_optim_find(&s->rule, rule), RT_E_USAGE,
+               "optimiser '%s' is unknown; wanted sgd, adam or adamw", rule);
+    RT_FAIL_IF(s->o.batch < 1 || s->o.members < 1, RT_E_USAGE,
+               "a batch of %lld rows for %d members; wanted at least 1 and 1", (long long)s->o.batch,
+               s->o.members);
+    if (!s->o.method)
+        s->o.method = rt_method_find("supervised");
+    RT_FAIL_IF(!s->o.method, RT_E_USAGE, "no method to train by");
+    const rt_arch_config *a = rt_net_config(s->net);
+    s->row = a->input;
+    s->row_floats = rt_shape_elems(&a->input);
+    s->outputs = a->outputs;
+    s->floats = rt_params_floats(s->params);
+    s->slots = rt_optim_slots(s->rule);
+    s->nlanes = (int)RT_MIN((int64_t)s->o.members, 2 * (int64_t)rt_pool_workers(s->pool));
+    s->whole_batch = s->o.slice == 0 && rt_whole_batch(s->net, s->o.members, 3);
+
+    double blocks = (double)s->o.members * (1 + s->slots) + s->nlanes;
+    RT_TRY(rt_memory_check((size_t)RT_MIN(blocks * (double)s->floats * 4, 9e18),
+                           "weights, gradients and optimiser state"));
+    RT_TRY(alloc_floats(s, &s->values, s->o.members, s->floats));
+    RT_TRY(alloc_floats(s, &s->state, (int64_t)s->o.members * s->slots, s->floats));
+    s->nchunks = cut_chunks(s, NULL);
+    RT_TRY(rt_calloc(&s->chunks, (size_t)s->nchunks + 1, sizeof *s->chunks));
+    cut_chunks(s, s->chunks);
+    RT_TRY(rt_calloc(&s->wave_exec, (size_t)s->nlanes, sizeof(void *)));
+    RT_TRY(rt_calloc(&s->wave_run, (size_t)s->nlanes, sizeof *s->wave_run));
+    RT_TRY(rt_calloc(&s->lanes, (size_t)s->nlanes, sizeof *s->lanes));
+    for (int i = 0; i < s->nlanes; i++) {
+        RT_TRY(alloc_floats(s, &s->lanes[i].grad, 1, s->floats));
+        RT_TRY(alloc_floats(s, &s->lanes[i].logits, s->o.batch, s->outputs));
+        RT_TRY(rt_calloc(&s->lanes[i].square, (size_t)s->nchunks + 1, sizeof(double)));
+    }
+    return rt_step_prepare(s, s->o.batch);
+}
+
+rt_status rt_step_create(rt_step **out, const rt_net *net, rt_params *params, rt_step_options o,
+                         rt_pool *pool) {
+    *out = NULL;
+    rt_step *s;
+    RT_TRY(rt_calloc(&s, 1, sizeof *s));
+    s->net = net;
+    s->params = params;
+    s->o = o;
+    s->pool = pool;
+    rt_status st = step_init(s);
+    if (st != RT_OK)
+        rt_step_destroy(&s);
+    *out = s;
+    return st;
+}
+
+void rt_step_destroy(rt_step **step) {
+    rt_step *s = *step;
+    *step = NULL;
+    if (!s)
+        return;
+    for (int i = 0; i < PLANS; i++)
+        program_deinit(&s->programs[i], s->nlanes);
+    for (int i = 0; s->lanes && i < s->nlanes; i++) {
+        rt_free(s->lanes[i].grad);
+        rt_free(s->lanes[i].logits);
+        rt_free(s->lanes[i].square);
+    }
+    rt_free(s->lanes);
+    rt_free(s->wave_exec);
+    rt_free(s->wave_run);
+    rt_free(s->chunks);
+    rt_free(s->values);
+    rt_free(s->state);
+    rt_free(s);
+}
+
+float *rt_step_values(rt_step *s, int member) {
+    return s->values + member * s->floats;
+}
+
+float *rt_step_state(rt_step *s, int member, int64_t *floats) {
+    *floats = s->floats * s->slots;
+    return s->state + member * s->slots * s->floats;
+}
+
+size_t rt_step_bytes(const rt_step *s) {
+    return s->bytes;
+}
+
+const rt_plan *rt_step_plan(const rt_step *s) {
+    return s->programs[0].plan;
+}
+
+double rt_step_flops(const rt_step *s) {
+    return rt_plan_flops(s->programs[0].plan);
+}
+
+/* ---- the step ---- */
+
+static void square_job(void *ctx, int64_t job, int worker) {
+    (void)worker;
+    rt_step *s = ctx;
+    const chunk *c = &s->chunks[job % s->nchunks];
+    lane *l = &s->lanes[job / s->nchunks];
+    l->square[job % s->nchunks] = rt_optim_sum_squares(l->grad + c->lo, c->n);
+}
+
+static void update_job(void *ctx, int64_t job, int worker) {
+    (void)worker;
+    rt_step *s = ctx;
+    const chunk *c = &s->chunks[job % s->nchunks];
+    const lane *l = &s->lanes[job / s->nchunks];
+    float *m = s->state + l->member * s->slots * s->floats;
+    rt_optim o = {.rule = s->rule,
+                  .lr = s->io->lr[l->member],
+                  .momentum = s->o.momentum,
+                  .nesterov = s->o.nesterov,
+                  .beta1 = s->o.beta1,
+                  .beta2 = s->o.beta2,
+                  .eps = s->o.eps,
+                  .t = s->io->t,
+                  .decay = c->decay,
+                  .gscale = l->gscale};
+    rt_optim_step(&o, rt_step_values(s, l->member) + c->lo, l->grad + c->lo, m + c->lo,
+                  s->slots > 1 ? m + s->floats + c->lo : NULL, c->n);
+}
+
+static rt_status clip(rt_step *s) {
+    for (int i = 0; i < s->wave; i++)
+        s->lanes[i].gscale = 1;
+    if (s->o.clip_norm <= 0)
+        return RT_OK;
+    rt_pool_run(s->pool, square_job, s, s->wave * s->nchunks);
+    for (int i = 0; i < s->wave; i++) {
+        lane *l = &s->lanes[i];
+        double sum = 0;
+        for (int64_t k = 0; k < s->nchunks; k++)
+            sum += l->square[k];
+        double norm = sqrt(sum);
+        RT_FAIL_IF(!isfinite(norm), RT_E_NUMERIC, "member %d, step %lld: the gradient is not finite",
+                   l->member, (long long)s->io->t + 1);
+        if (norm > s->o.clip_norm)
+            l->gscale = s->o.clip_norm / norm;
+    }
+    return RT_OK;
+}
+
+static int64_t count_correct(const float *logits, const int32_t *label, int64_t rows, int64_t k) {
+    int64_t right = 0;
+    for (int64_t r = 0; r < rows; r++) {
+        const float *z = logits + r * k;
+        int64_t best = 0;
+        for (int64_t j = 1; j < k; j++)
+            if (z[j] > z[best])
+                best = j;
+        right += best == label[r];
+    }
+    return right;
+}
+
+static void bind(rt_step *s, program *p, int i, int member) {
+    const rt_step_io *io = s->io;
+    rt_exec *e = p->exec[i];
+    if (p->bound[i] != member) {
+        float *values = rt_step_values(s, member);
+        for (int k = 0; k < rt_params_count(s->params); k++)
+            rt_exec_bind_param(e, k, values + rt_params_get(s->params, k)->offset);
+        p->bound[i] = member;
+    }
+    rt_exec_bind_input(e, 0, io->x + member * io->rows * s->row_floats);
+    if (s->o.regression)
+        rt_exec_bind_input(e, 1, io->target + member * io->rows);
+    else
+        rt_exec_bind_input(e, 1, io->label + member * io->rows);
+    s->lanes[i].member = member;
+    s->wave_exec[i] = e;
+    s->wave_run[i] = (rt_run){.seed = io->seeds ? io->seeds[member] : 0, .step = (uint64_t)io->t};
+}
+
+static rt_status run_wave(rt_step *s) {
+    const rt_step_io *io = s->io;
+    rt_exec_run(s->wave_exec, s->wave_run, s->wave, s->pool);
+    for (int i = 0; i < s->wave; i++) {
+        const lane *l = &s->lanes[i];
+        RT_FAIL_IF(!isfinite(l->loss), RT_E_NUMERIC,
+                   "member %d, step %lld: the loss is not finite (%g); a smaller --lr, --warmup or "
+                   "--clip-norm may help",
+                   l->member, (long long)io->t + 1, (double)l->loss);
+        if (io->losses)
+            io->losses[l->member] = l->loss;
+        if (io->correct && !s->o.regression)
+            io->correct[l->member] =
+                count_correct(l->logits, io->label + l->member * io->rows, io->rows, s->outputs);
+    }
+    RT_TRY(clip(s));
+    rt_pool_run(s->pool, update_job, s, s->wave * s->nchunks);
+    return RT_OK;
+}
+
+rt_status rt_step_run(rt_step *s, const rt_step_io *io) {
+    program *p = find_program(s, io->rows);
+    if (!p) {
+        RT_TRY(rt_step_prepare(s, io->rows));
+        p = find_program(s, io->rows);
+    }
+    s->io = io;
+    s->wave = 0;
+    for (int m = 0; m < s->o.members; m++) {
+        if (!io->active || io->active[m])
+            bind(s, p, s->wave++, m);
+        if (s->wave == s->nlanes || (m == s->o.members - 1 && s->wave > 0)) {
+            RT_TRY(run_wave(s));
+            s->wave = 0;
+        }
+    }
+    s->io = NULL;
+    return RT_OK;
+}
