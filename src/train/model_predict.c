@@ -1,0 +1,59 @@
+/*
+ * model_predict.c - predictions of a model for raw inputs.
+ *
+ * Classification gives logits. Regression networks answer in standardised units, y' = (y - a) / b, with
+ * output (mu', v'); back in the target's own units the mean is a + b mu' and the variance b^2 e^v', v' cut to
+ * [-10, 10] as in training.
+ */
+#include "base/alloc.h"
+#include "train/train_int.h"
+#include <math.h>
+
+enum { PREDICT_BATCH = 128 };
+
+typedef struct target {
+    const rt_model *m;
+    float *out; /* (n, members, outputs) */
+} target;
+
+static void take(void *user, int member, int64_t row, int64_t n, const float *y) {
+    const target *t = user;
+    int64_t k = rt_model_outputs(t->m);
+    for (int64_t r = 0; r < n; r++) {
+        float *dst = t->out + ((row + r) * t->m->members + member) * k;
+        const float *src = y + r * k;
+        for (int64_t j = 0; j < k; j++)
+            dst[j] = src[j];
+        if (t->m->task == RT_TASK_REGRESSION) {
+            double v = RT_MIN(RT_MAX((double)src[1], -10.0), 10.0), b = t->m->target_std;
+            dst[0] = (float)(t->m->target_mean + b * (double)src[0]);
+            dst[1] = (float)(b * b * exp(v));
+        }
+    }
+}
+
+rt_status rt_model_predict(const rt_model *m, const rt_part *p, rt_pool *pool, float *out,
+                           const volatile sig_atomic_t *stop) {
+    if (p->n == 0)
+        return RT_OK;
+    rt_predictor *predictor = NULL;
+    rt_subset all = {0};
+    const float **blocks = NULL;
+    int64_t *order = NULL;
+    rt_status st;
+    RT_TRY_GOTO(rt_subset_all(&all, p));
+    RT_TRY_GOTO(rt_calloc(&order, (size_t)p->n, sizeof *order));
+    for (int64_t i = 0; i < p->n; i++)
+        order[i] = i;
+    RT_TRY_GOTO(rt_calloc(&blocks, (size_t)m->members, sizeof *blocks));
+    for (int i = 0; i < m->members; i++)
+        blocks[i] = rt_model_block(m, i);
+    RT_TRY_GOTO(rt_predictor_create(&predictor, m->net, m->params, PREDICT_BATCH, m->members, pool));
+    RT_TRY_GOTO(rt_predictor_run(predictor, &all, order, blocks, m->members, take, &(target){m, out}, stop));
+done:
+    rt_predictor_destroy(&predictor);
+    rt_subset_deinit(&all);
+    rt_free(order);
+    rt_free(blocks);
+    return st;
+}
