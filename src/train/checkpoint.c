@@ -1,0 +1,193 @@
+/*
+ * checkpoint.c - the state of a run between two steps, as one safetensors file.
+ *
+ * Batches, augmentation, dropout and learning rates are functions of counters, so the state is short: weights
+ * (BN statistics among them), optimiser state, the best weights so far, a few numbers per member, and where
+ * the next step is.
+ *
+ *     member-000.values  F32 (floats)            member-000.state  F32 (state floats)
+ *     member-000.best    F32 (floats)            absent before the first validation, and when the last
+ * weights are kept numbers            F64 (members, 5)        loss sum and rows right in this epoch; loss,
+ * accuracy, epoch of those to keep
+ *
+ * The metadata has the counters, the hashes of configuration and data, and a SHA-256 of everything: a
+ * checkpoint with one wrong bit is refused. It is read as untrusted input: every name, type, shape and
+ * counter is checked before anything is taken over.
+ */
+#include "base/alloc.h"
+#include "train/train_int.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { NUMBERS = 5, NAME_MAX_LEN = 32 };
+static const char FORMAT[] = "retort checkpoint 1";
+static const char *const parts[] = {"values", "state", "best"};
+
+static void tensor_name(char out[NAME_MAX_LEN], int member, int part) {
+    snprintf(out, NAME_MAX_LEN, "member-%03d.%s", member, parts[part]);
+}
+
+static double *number_at(const rt_progress_state *at, int member, int i) {
+    double *const rows[NUMBERS] = {at->loss_sum, at->correct, at->kept_loss, at->kept_accuracy,
+                                   at->kept_epoch};
+    return &rows[i][member];
+}
+
+static float *part_data(const rt_checkpoint *c, int member, int part, int64_t *floats) {
+    *floats = c->floats;
+    if (part == 0)
+        return rt_step_values(c->step, member);
+    if (part == 1)
+        return rt_step_state(c->step, member, floats);
+    return rt_model_weights(c->best, member);
+}
+
+static bool has_best(const rt_checkpoint *c, double kept_epoch) {
+    return c->best && kept_epoch > 0;
+}
+
+typedef struct counters {
+    char text[5][40];
+    rt_st_meta meta[9];
+} counters;
+static const char *const counter_keys[] = {"epoch", "index", "step", "log_position", "seconds"};
+
+static void fill_meta(counters *m, const rt_checkpoint *c, const char *sha) {
+    const int64_t values[] = {c->at->epoch, c->at->index, c->at->step, c->at->log_position};
+    int n = 0;
+    m->meta[n++] = (rt_st_meta){"format", FORMAT};
+    m->meta[n++] = (rt_st_meta){"config_sha256", c->config_hash};
+    m->meta[n++] = (rt_st_meta){"data_sha256", c->data_hash};
+    for (int i = 0; i < 5; i++) {
+        if (i < 4)
+            snprintf(m->text[i], sizeof m->text[i], "%lld", (long long)values[i]);
+        else
+            rt_format_f64(m->text[i], c->at->seconds);
+        m->meta[n++] = (rt_st_meta){counter_keys[i], m->text[i]};
+    }
+    m->meta[n++] = (rt_st_meta){"sha256", sha};
+}
+
+rt_status rt_checkpoint_write(const rt_checkpoint *c, const char *path) {
+    rt_st_tensor *t = NULL;
+    char(*names)[NAME_MAX_LEN] = NULL;
+    double *numbers = NULL;
+    char sha[65];
+    counters m;
+    int64_t n = 0;
+    rt_status st;
+    RT_TRY_GOTO(rt_calloc(&t, (size_t)c->members * 3 + 1, sizeof *t));
+    RT_TRY_GOTO(rt_calloc(&names, (size_t)c->members * 3, sizeof *names));
+    RT_TRY_GOTO(rt_calloc(&numbers, (size_t)c->members * NUMBERS, sizeof *numbers));
+    for (int i = 0; i < c->members; i++) {
+        for (int k = 0; k < NUMBERS; k++)
+            numbers[i * NUMBERS + k] = *number_at(c->at, i, k);
+        for (int part = 0; part < 3; part++) {
+            if (part == 2 && !has_best(c, c->at->kept_epoch[i]))
+                continue;
+            int64_t floats;
+            const float *data = part_data(c, i, part, &floats);
+            tensor_name(names[n], i, part);
+            t[n] = (rt_st_tensor){names[n], "F32", rt_shape1(floats), data, (size_t)floats * sizeof(float)};
+            n++;
+        }
+    }
+    t[n++] = (rt_st_tensor){"numbers", "F64", rt_shape2(c->members, NUMBERS), numbers,
+                            (size_t)c->members * NUMBERS * sizeof(double)};
+    fill_meta(&m, c, sha);
+    rt_tensors_digest(t, n, m.meta, RT_COUNT(m.meta), sha);
+    RT_TRY_GOTO(rt_safetensors_write(path, t, n, m.meta, RT_COUNT(m.meta)));
+done:
+    rt_free(t);
+    rt_free(names);
+    rt_free(numbers);
+    return st;
+}
+
+/* ---- reading ---- */
+
+static rt_status find_tensor(const rt_st_tensor **out, const rt_safetensors *s, const char *path,
+                             const char *name, const char *dtype, rt_shape shape) {
+    const rt_st_tensor *t = rt_safetensors_find(s, name);
+    RT_FAIL_IF(!t, RT_E_INPUT, "%s: '%s' is missing", path, name);
+    RT_FAIL_IF(strcmp(t->dtype, dtype) != 0 || !rt_shape_equal(&t->shape, &shape), RT_E_INPUT,
+               "%s: '%s' has another type or shape than this run needs", path, name);
+    *out = t;
+    return RT_OK;
+}
+
+static rt_status read_counters(const rt_checkpoint *c, const rt_safetensors *s, const char *path) {
+    int64_t *const values[] = {&c->at->epoch, &c->at->index, &c->at->step, &c->at->log_position};
+    for (int i = 0; i < 5; i++) {
+        const char *text = rt_safetensors_meta(s, counter_keys[i]);
+        bool ok = text != NULL;
+        if (ok && i < 4)
+            ok = rt_parse_i64(text, strlen(text), values[i]) && *values[i] >= 0;
+        else if (ok)
+            ok = rt_parse_f64(text, strlen(text), false, &c->at->seconds) && c->at->seconds >= 0;
+        RT_FAIL_IF(!ok, RT_E_INPUT, "%s: the counter '%s' is missing or not a number", path, counter_keys[i]);
+    }
+    return RT_OK;
+}
+
+static rt_status check_numbers(const rt_checkpoint *c, const double *v, const char *path) {
+    for (int i = 0; i < c->members; i++, v += NUMBERS) {
+        bool ok = isfinite(v[0]) && v[1] >= 0 && v[4] >= 0 && v[4] <= (double)c->at->epoch + 1 &&
+                  v[4] == floor(v[4]);
+        RT_FAIL_IF(!ok, RT_E_INPUT, "%s: the numbers of member %d are out of range", path, i);
+    }
+    return RT_OK;
+}
+
+static rt_status read_tensors(const rt_checkpoint *c, const rt_safetensors *s, const char *path,
+                              double *numbers) {
+    const rt_st_tensor *t;
+    RT_TRY(find_tensor(&t, s, path, "numbers", "F64", rt_shape2(c->members, NUMBERS)));
+    memcpy(numbers, t->data, t->bytes);
+    RT_TRY(check_numbers(c, numbers, path));
+    for (int pass = 0; pass < 2; pass++) { /* look at everything, then take it */
+        for (int i = 0; i < c->members; i++) {
+            for (int part = 0; part < 3; part++) {
+                if (part == 2 && !has_best(c, numbers[i * NUMBERS + 4]))
+                    continue;
+                char name[NAME_MAX_LEN];
+                int64_t floats;
+                float *data = part_data(c, i, part, &floats);
+                tensor_name(name, i, part);
+                RT_TRY(find_tensor(&t, s, path, name, "F32", rt_shape1(floats)));
+                if (pass == 1)
+                    RT_TRY(rt_safetensors_to_f32(s, t, data, floats));
+            }
+        }
+    }
+    for (int i = 0; i < c->members; i++)
+        for (int k = 0; k < NUMBERS; k++)
+            *number_at(c->at, i, k) = numbers[i * NUMBERS + k];
+    return RT_OK;
+}
+
+rt_status rt_checkpoint_read(const rt_checkpoint *c, const char *path) {
+    rt_safetensors *s = NULL;
+    double *numbers = NULL;
+    rt_status st;
+    RT_TRY_GOTO(rt_safetensors_read(&s, path));
+    const char *format = rt_safetensors_meta(s, "format"), *config = rt_safetensors_meta(s, "config_sha256"),
+               *data = rt_safetensors_meta(s, "data_sha256");
+    if (!format || strcmp(format, FORMAT) != 0 || !config || !data || !rt_safetensors_meta(s, "sha256"))
+        RT_FAIL_GOTO(RT_E_INPUT, "%s: not a checkpoint of this version of retort", path);
+    RT_TRY_GOTO(rt_tensors_verify(s, path));
+    if (strcmp(config, c->config_hash) != 0)
+        RT_FAIL_GOTO(RT_E_USAGE, "%s: was made with another configuration than the config.yaml beside it",
+                     path);
+    if (strcmp(data, c->data_hash) != 0)
+        RT_FAIL_GOTO(RT_E_INPUT, "%s: was made with other data: SHA-256 %.12s..., now %.12s...", path, data,
+                     c->data_hash);
+    RT_TRY_GOTO(read_counters(c, s, path));
+    RT_TRY_GOTO(rt_calloc(&numbers, (size_t)c->members * NUMBERS, sizeof *numbers));
+    RT_TRY_GOTO(read_tensors(c, s, path, numbers));
+done:
+    rt_free(numbers);
+    rt_safetensors_destroy(&s);
+    return st;
+}

@@ -1,0 +1,359 @@
+/*
+ * trainer.c - the verb `train`: steps, epochs, validation, checkpoints, and the files of a run.
+ *
+ *     for each epoch:  steps (the stop flag is looked at before each) -> validation -> keep the best -> log
+ * -> checkpoint, if it is time at the end:      models, metrics.json, and the checkpoint goes
+ *
+ * A stop in any phase saves first and returns RT_E_INTERRUPTED. The position is (epoch, index): index counts
+ * batches done; index == batches means that validation comes next. Everything random is a function of
+ * position and seed, so a run continued from a checkpoint does what the uninterrupted run would have done, to
+ * the bit, with any number of threads.
+ */
+#include "base/alloc.h"
+#include "base/timer.h"
+#include "train/train_int.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool must_stop(const rt_trainer *t) {
+    bool flag = t->hooks && t->hooks->stop && *t->hooks->stop;
+    return flag || (t->c->stop_after > 0 && t->at.step >= t->c->stop_after);
+}
+
+static rt_status save_checkpoint(rt_trainer *t) {
+    char *path;
+    t->at.log_position = rt_appender_position(t->dir.log);
+    t->at.seconds = rt_trainer_seconds(t);
+    RT_TRY(rt_run_dir_file(&t->dir, "checkpoint.safetensors", &path));
+    rt_status st = rt_checkpoint_write(&t->checkpoint, path);
+    rt_free(path);
+    t->last_checkpoint = rt_time_now();
+    return st;
+}
+
+static rt_status stop_here(rt_trainer *t) {
+    RT_TRY(rt_trainer_log_event(t, "stopped"));
+    RT_TRY(save_checkpoint(t));
+    RT_FAIL(RT_E_INTERRUPTED,
+            "stopped in epoch %lld of %lld, after step %lld; the state is saved, --resume continues it",
+            (long long)RT_MIN(t->at.epoch + 1, t->c->epochs), (long long)t->c->epochs, (long long)t->at.step);
+}
+
+/* ---- steps ---- */
+
+static rt_status one_step(rt_trainer *t) {
+    const rt_batch *b;
+    RT_TRY(rt_prefetch_next(t->prefetch, &b));
+    RT_ASSERT(b->epoch == t->at.epoch && b->index == t->at.index);
+    double lr = rt_schedule_lr(&t->schedule, (double)t->at.epoch + (double)t->at.index / (double)t->nbatches);
+    for (int m = 0; m < t->members; m++)
+        t->lr[m] = lr;
+    for (int64_t i = 0; t->regression && i < t->members * b->rows; i++)
+        t->target[i] = (float)(((double)b->target[i] - t->model->target_mean) / t->model->target_std);
+    rt_step_io io = {.x = b->x,
+                     .label = b->label,
+                     .target = t->target,
+                     .rows = b->rows,
+                     .t = t->at.step,
+                     .lr = t->lr,
+                     .seeds = t->seeds,
+                     .losses = t->losses,
+                     .correct = t->correct};
+    RT_TRY(rt_step_run(t->step, &io));
+    for (int m = 0; m < t->members; m++) {
+        t->at.loss_sum[m] += t->losses[m] * (double)b->rows;
+        t->at.correct[m] += (double)t->correct[m];
+    }
+    t->at.step++;
+    t->at.index++;
+    t->rows_done += b->rows;
+    return RT_OK;
+}
+
+static rt_status run_steps(rt_trainer *t) {
+    if (t->at.index == 0)
+        for (int m = 0; m < t->members; m++)
+            t->at.loss_sum[m] = t->at.correct[m] = 0;
+    while (t->at.index < t->nbatches) {
+        if (must_stop(t))
+            return stop_here(t);
+        RT_TRY(one_step(t));
+        rt_trainer_progress(t, false, NULL);
+    }
+    return RT_OK;
+}
+
+/* ---- validation ---- */
+
+/* -ln softmax(z)_y in double. */
+static double cross_entropy(const float *z, int64_t k, int32_t y) {
+    double top = (double)z[0], sum = 0;
+    for (int64_t j = 1; j < k; j++)
+        top = RT_MAX(top, (double)z[j]);
+    for (int64_t j = 0; j < k; j++)
+        sum += exp((double)z[j] - top);
+    return log(sum) + top - (double)z[y];
+}
+
+static double gaussian_nll(const float *z, double target) {
+    const double half_ln_2pi = 0.91893853320467274178;
+    double v = RT_MIN(RT_MAX((double)z[1], -10.0), 10.0), d = target - (double)z[0];
+    return 0.5 * (v + d * d * exp(-v)) + half_ln_2pi;
+}
+
+static bool is_right(const float *z, int64_t k, int32_t y) {
+    int64_t best = 0;
+    for (int64_t j = 1; j < k; j++)
+        if (z[j] > z[best])
+            best = j;
+    return best == y;
+}
+
+/* Sums over rows in order; rt_predictor_run hands them over that way. */
+static void take_valid(void *user, int member, int64_t row, int64_t n, const float *y) {
+    rt_trainer *t = user;
+    int64_t k = rt_model_outputs(t->model);
+    for (int64_t r = 0; r < n; r++, y += k) {
+        int64_t at = t->valid.index[row + r];
+        if (t->regression) {
+            double target =
+                ((double)t->valid.part->target[at] - t->model->target_mean) / t->model->target_std;
+            t->valid_loss[member] += gaussian_nll(y, target);
+        } else {
+            t->valid_loss[member] += cross_entropy(y, k, t->valid.part->label[at]);
+            t->valid_accuracy[member] += is_right(y, k, t->valid.part->label[at]);
+        }
+    }
+}
+
+static rt_status validate(rt_trainer *t) {
+    for (int m = 0; m < t->members; m++) {
+        t->valid_loss[m] = t->valid_accuracy[m] = t->valid.n > 0 ? 0 : NAN;
+        t->blocks[m] = rt_step_values(t->step, m);
+    }
+    if (t->valid.n == 0)
+        return RT_OK;
+    RT_TRY(rt_predictor_run(t->predictor, &t->valid, t->valid_order, t->blocks, t->members, take_valid, t,
+                            t->hooks ? t->hooks->stop : NULL));
+    for (int m = 0; m < t->members; m++) {
+        t->valid_loss[m] /= (double)t->valid.n;
+        t->valid_accuracy[m] = t->regression ? NAN : t->valid_accuracy[m] / (double)t->valid.n;
+        RT_FAIL_IF(!isfinite(t->valid_loss[m]), RT_E_NUMERIC,
+                   "member %d, epoch %lld: the validation loss is not finite", m, (long long)t->at.epoch + 1);
+    }
+    return RT_OK;
+}
+
+static void keep_weights(rt_trainer *t) {
+    rt_progress_state *at = &t->at;
+    for (int m = 0; m < t->members; m++) {
+        double loss = t->valid_loss[m], accuracy = t->valid_accuracy[m];
+        bool better = at->kept_epoch[m] == 0 || accuracy > at->kept_accuracy[m] ||
+                      ((t->regression || accuracy == at->kept_accuracy[m]) && loss < at->kept_loss[m]);
+        if (t->keep_best && !better)
+            continue;
+        if (t->keep_best)
+            memcpy(rt_model_weights(t->model, m), t->blocks[m], (size_t)t->model->floats * sizeof(float));
+        at->kept_loss[m] = loss;
+        at->kept_accuracy[m] = accuracy;
+        at->kept_epoch[m] = (double)at->epoch + 1;
+    }
+}
+
+static rt_status run_epoch(rt_trainer *t) {
+    RT_TRY(run_steps(t));
+    if (must_stop(t))
+        return stop_here(t);
+    rt_status st = validate(t);
+    if (st == RT_E_INTERRUPTED)
+        return stop_here(t);
+    RT_TRY(st);
+    keep_weights(t);
+    RT_TRY(rt_trainer_log_epoch(t));
+    rt_trainer_progress(t, true, NULL);
+    t->at.epoch++;
+    t->at.index = 0;
+    bool due = rt_time_now() - t->last_checkpoint >= t->c->checkpoint_every;
+    return due && t->at.epoch < t->c->epochs ? save_checkpoint(t) : RT_OK;
+}
+
+/* ---- the end ---- */
+
+static rt_status save_models(rt_trainer *t) {
+    for (int m = 0; m < t->members; m++) {
+        char name[48];
+        char *path;
+        rt_provenance from = {.method = "supervised",
+                              .data = t->c->data,
+                              .data_hash = t->checkpoint.data_hash,
+                              .config_hash = t->config_hash,
+                              .seed = t->c->seed,
+                              .epochs = t->c->epochs,
+                              .kept_epoch = (int64_t)t->at.kept_epoch[m]};
+        if (!t->keep_best || t->at.kept_epoch[m] == 0)
+            memcpy(rt_model_weights(t->model, m), rt_step_values(t->step, m),
+                   (size_t)t->model->floats * sizeof(float));
+        rt_member_file(name, m, t->members == 1);
+        RT_TRY(rt_run_dir_file(&t->dir, name, &path));
+        rt_status st = rt_model_save(t->model, m, path, &from);
+        rt_free(path);
+        RT_TRY(st);
+    }
+    return RT_OK;
+}
+
+static rt_status finish(rt_trainer *t, rt_train_result *r) {
+    RT_TRY(save_models(t));
+    *r = (rt_train_result){
+        .members = t->members,
+        .epochs = t->c->epochs,
+        .steps = t->at.step,
+        .parameters = rt_params_trainable(t->model->params),
+        .seconds = rt_trainer_seconds(t),
+        .samples_per_s = rt_trainer_rate(t),
+        .train_loss = t->at.step > 0 ? rt_mean(t->at.loss_sum, t->members) / (double)t->epoch_rows : NAN,
+        .valid_loss = rt_mean(t->at.kept_loss, t->members),
+        .valid_accuracy = rt_mean(t->at.kept_accuracy, t->members)};
+    RT_TRY(rt_trainer_log_event(t, "finished"));
+    RT_TRY(rt_trainer_write_metrics(t, r));
+    return rt_run_dir_remove(&t->dir, "checkpoint.safetensors");
+}
+
+/* ---- the beginning ---- */
+
+/* The configuration to continue with: that of the run, and what the caller says about how. Asking for
+ * something else is an error. */
+static rt_status resume_config(rt_config *merged, const rt_config *c, const char *path) {
+    rt_config old;
+    rt_str diff;
+    rt_status st;
+    rt_str_init(&diff);
+    RT_TRY(rt_config_init(&old));
+    RT_TRY_GOTO(rt_config_load(&old, RT_VERB_TRAIN, path));
+    RT_TRY_GOTO(rt_config_load(merged, RT_VERB_TRAIN, path));
+    RT_TRY_GOTO(rt_config_overlay(merged, c, RT_VERB_TRAIN));
+    rt_config_diff(&old, merged, RT_VERB_TRAIN, &diff);
+    RT_TRY_GOTO(rt_str_status(&diff));
+    if (diff.len > 0)
+        RT_FAIL_GOTO(RT_E_USAGE,
+                     "--resume: this run was started with other parameters: %s; leave them out, or choose "
+                     "another --out",
+                     rt_str_text(&diff));
+done:
+    rt_config_deinit(&old);
+    rt_str_deinit(&diff);
+    return st;
+}
+
+static rt_status check_position(const rt_trainer *t, const char *path) {
+    const rt_progress_state *at = &t->at;
+    RT_FAIL_IF(at->epoch > t->c->epochs || at->index > t->nbatches ||
+                   (at->epoch == t->c->epochs && at->index > 0) ||
+                   at->step != at->epoch * t->nbatches + at->index,
+               RT_E_INPUT, "%s: epoch %lld, batch %lld, step %lld is no place in this run", path,
+               (long long)at->epoch, (long long)at->index, (long long)at->step);
+    return RT_OK;
+}
+
+static rt_status load_checkpoint(rt_trainer *t, bool *resumed) {
+    char *path;
+    RT_TRY(rt_run_dir_file(&t->dir, "checkpoint.safetensors", &path));
+    rt_status st = RT_OK;
+    *resumed = t->c->resume && rt_file_exists(path);
+    if (*resumed) {
+        st = rt_checkpoint_read(&t->checkpoint, path);
+        if (st == RT_OK)
+            st = check_position(t, path);
+    }
+    rt_free(path);
+    return st;
+}
+
+static rt_status open_files(rt_trainer *t, bool resumed) {
+    rt_str text;
+    char *path = NULL;
+    rt_status st;
+    rt_str_init(&text);
+    if (!resumed) {
+        RT_TRY_GOTO(rt_run_dir_clear(&t->dir));
+        rt_config_write(t->c, RT_VERB_TRAIN, &text);
+        RT_TRY_GOTO(rt_run_dir_write(&t->dir, "config.yaml", &text));
+    }
+    RT_TRY_GOTO(rt_run_dir_file(&t->dir, "log.jsonl", &path));
+    RT_TRY_GOTO(rt_appender_open(&t->dir.log, path, resumed ? t->at.log_position : 0));
+    RT_TRY_GOTO(rt_trainer_log_event(t, resumed ? "resumed" : "start"));
+done:
+    rt_free(path);
+    rt_str_deinit(&text);
+    return st;
+}
+
+static void start_clocks(rt_trainer *t) {
+    t->started = t->last_checkpoint = rt_time_now();
+    t->seconds_before = t->at.seconds;
+    t->first_step = t->at.step;
+}
+
+static rt_status run(rt_trainer *t, rt_train_result *r) {
+    bool resumed, have_dir = rt_dir_exists(t->c->out);
+    char note[64] = "";
+    if (have_dir) /* a run in use is refused before its data is read */
+        RT_TRY(rt_run_dir_open(&t->dir, t->c->out, t->c->resume, t->c->force));
+    RT_TRY(rt_trainer_open(t));
+    if (!have_dir)
+        RT_TRY(rt_run_dir_open(&t->dir, t->c->out, t->c->resume, t->c->force));
+    RT_TRY(load_checkpoint(t, &resumed));
+    start_clocks(t);
+    RT_TRY(open_files(t, resumed));
+    if (t->at.epoch < t->c->epochs)
+        RT_TRY(rt_prefetch_create(&t->prefetch, &t->batches, t->seeds, t->members,
+                                  t->at.epoch + (t->at.index == t->nbatches), t->at.index % t->nbatches));
+    if (resumed)
+        snprintf(note, sizeof note, "resumed at epoch %lld, step %lld", (long long)t->at.epoch + 1,
+                 (long long)t->at.step);
+    else if (t->c->resume)
+        strcpy(note, "nothing to resume; starting");
+    if (*note)
+        rt_trainer_progress(t, false, note);
+    while (t->at.epoch < t->c->epochs)
+        RT_TRY(run_epoch(t));
+    return finish(t, r);
+}
+
+rt_status rt_train_run(const rt_config *c, const rt_train_hooks *hooks, rt_train_result *out) {
+    rt_config merged;
+    char *config_path = NULL;
+    rt_trainer t = {.c = c, .hooks = hooks};
+    rt_status st;
+    RT_FAIL_IF(!c->out, RT_E_USAGE, "where should the run go? Give --out DIR");
+    RT_TRY(rt_run_dir_check(c->out, c->resume, c->force));
+    RT_TRY(rt_config_init(&merged));
+    rt_str_init(&t.line);
+    RT_TRY_GOTO(rt_path_join(&config_path, c->out, "config.yaml"));
+    if (c->resume && rt_file_exists(config_path)) {
+        rt_run_state state;
+        RT_TRY_GOTO(resume_config(&merged, c, config_path));
+        t.c = &merged;
+        RT_TRY_GOTO(rt_run_dir_state(c->out, &state));
+        if (state == RT_RUN_FINISHED) {
+            RT_TRY_GOTO(rt_trainer_read_metrics(c->out, out));
+            if (hooks && hooks->progress)
+                hooks->progress(hooks->user, &(rt_progress){.epoch = out->epochs,
+                                                            .epochs = out->epochs,
+                                                            .loss = out->train_loss,
+                                                            .accuracy = NAN,
+                                                            .seconds = out->seconds,
+                                                            .valid_loss = out->valid_loss,
+                                                            .valid_accuracy = out->valid_accuracy,
+                                                            .note = "this run is already finished"});
+            goto done;
+        }
+    }
+    RT_TRY_GOTO(run(&t, out));
+done:
+    rt_trainer_close(&t);
+    rt_config_deinit(&merged);
+    rt_free(config_path);
+    return st;
+}

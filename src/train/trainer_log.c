@@ -1,0 +1,186 @@
+/*
+ * trainer_log.c - what a run tells while it runs and at its end: log.jsonl, metrics.json, the progress
+ * callback.
+ *
+ * Lines of the log carry the time of day and the speed; all other numbers in it are the same however often
+ * the run was interrupted.
+ */
+#include "base/alloc.h"
+#include "base/json.h"
+#include "base/timer.h"
+#include "train/train_int.h"
+#include <math.h>
+#include <string.h>
+
+static const double PROGRESS_EVERY = 0.1; /* seconds */
+
+double rt_mean(const double *v, int n) {
+    double sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += v[i];
+    return sum / n;
+}
+
+double rt_trainer_seconds(const rt_trainer *t) {
+    return t->seconds_before + (rt_time_now() - t->started);
+}
+
+double rt_trainer_rate(const rt_trainer *t) {
+    double seconds = rt_time_now() - t->started;
+    return seconds > 0 ? (double)t->rows_done * t->members / seconds : 0;
+}
+
+/* Rows of the current epoch that were trained on. */
+static int64_t rows_so_far(const rt_trainer *t) {
+    return RT_MIN(t->at.index * t->batches.batch, t->epoch_rows);
+}
+
+static void put_number(rt_json *j, const char *key, double v) {
+    if (isfinite(v))
+        rt_json_f64(j, key, v);
+}
+
+static void begin_line(rt_trainer *t, rt_json *j, const char *event) {
+    char now[32];
+    rt_time_iso8601(now);
+    rt_str_clear(&t->line);
+    rt_json_init(j, &t->line, false);
+    rt_json_object_begin(j, NULL);
+    rt_json_str(j, "event", event);
+    rt_json_str(j, "time", now);
+    rt_json_i64(j, "step", t->at.step);
+}
+
+static rt_status end_line(rt_trainer *t, rt_json *j) {
+    rt_json_object_end(j);
+    rt_str_append_char(&t->line, '\n');
+    RT_TRY(rt_str_status(&t->line));
+    return rt_appender_write(t->dir.log, rt_str_text(&t->line), t->line.len);
+}
+
+rt_status rt_trainer_log_event(rt_trainer *t, const char *event) {
+    rt_json j;
+    begin_line(t, &j, event);
+    rt_json_i64(&j, "epoch", t->at.epoch);
+    rt_json_str(&j, "retort", RT_VERSION);
+    return end_line(t, &j);
+}
+
+/* Called at the end of an epoch, before the counters move on. */
+rt_status rt_trainer_log_epoch(rt_trainer *t) {
+    rt_json j;
+    double rows = (double)t->epoch_rows;
+    begin_line(t, &j, "epoch");
+    rt_json_i64(&j, "epoch", t->at.epoch + 1);
+    rt_json_f64(
+        &j, "lr",
+        rt_schedule_lr(&t->schedule, (double)t->at.epoch + (double)(t->nbatches - 1) / (double)t->nbatches));
+    rt_json_f64(&j, "train_loss", rt_mean(t->at.loss_sum, t->members) / rows);
+    if (!t->regression)
+        rt_json_f64(&j, "train_accuracy", rt_mean(t->at.correct, t->members) / rows);
+    put_number(&j, "valid_loss", rt_mean(t->valid_loss, t->members));
+    put_number(&j, "valid_accuracy", rt_mean(t->valid_accuracy, t->members));
+    rt_json_f64(&j, "samples_per_s", rt_trainer_rate(t));
+    rt_json_f64(&j, "seconds", rt_trainer_seconds(t));
+    rt_json_array_begin(&j, "members");
+    for (int m = 0; m < t->members; m++) {
+        rt_json_object_begin(&j, NULL);
+        rt_json_f64(&j, "train_loss", t->at.loss_sum[m] / rows);
+        if (!t->regression)
+            rt_json_f64(&j, "train_accuracy", t->at.correct[m] / rows);
+        put_number(&j, "valid_loss", t->valid_loss[m]);
+        put_number(&j, "valid_accuracy", t->valid_accuracy[m]);
+        rt_json_object_end(&j);
+    }
+    rt_json_array_end(&j);
+    return end_line(t, &j);
+}
+
+rt_status rt_trainer_write_metrics(rt_trainer *t, const rt_train_result *r) {
+    rt_json j;
+    rt_str_clear(&t->line);
+    rt_json_init(&j, &t->line, true);
+    rt_json_object_begin(&j, NULL);
+    rt_json_str(&j, "retort", RT_VERSION);
+    rt_json_str(&j, "task", t->regression ? "regression" : "classification");
+    rt_json_i64(&j, "members", r->members);
+    rt_json_i64(&j, "epochs", r->epochs);
+    rt_json_i64(&j, "steps", r->steps);
+    rt_json_i64(&j, "parameters", r->parameters);
+    rt_json_f64(&j, "seconds", r->seconds);
+    rt_json_f64(&j, "samples_per_s", r->samples_per_s);
+    rt_json_i64(&j, "train_rows", t->train.n);
+    rt_json_i64(&j, "valid_rows", t->valid.n);
+    rt_json_f64_or(&j, "train_loss", r->train_loss, "no epoch was trained");
+    rt_json_f64_or(&j, "valid_loss", r->valid_loss, "no validation");
+    rt_json_f64_or(&j, "valid_accuracy", r->valid_accuracy, t->regression ? "regression" : "no validation");
+    rt_json_array_begin(&j, "kept");
+    for (int m = 0; m < t->members; m++) {
+        rt_json_object_begin(&j, NULL);
+        rt_json_i64(&j, "epoch", (int64_t)t->at.kept_epoch[m]);
+        put_number(&j, "valid_loss", t->at.kept_loss[m]);
+        put_number(&j, "valid_accuracy", t->at.kept_accuracy[m]);
+        rt_json_object_end(&j);
+    }
+    rt_json_array_end(&j);
+    rt_json_object_end(&j);
+    rt_str_append_char(&t->line, '\n');
+    return rt_run_dir_write(&t->dir, "metrics.json", &t->line);
+}
+
+rt_status rt_trainer_read_metrics(const char *dir, rt_train_result *r) {
+    enum { METRICS_MAX_BYTES = 64 << 20 };
+    char *path = NULL;
+    uint8_t *text = NULL;
+    size_t n;
+    rt_jdoc *doc = NULL;
+    rt_status st;
+    RT_TRY_GOTO(rt_path_join(&path, dir, "metrics.json"));
+    RT_TRY_GOTO(rt_file_read(path, METRICS_MAX_BYTES, &text, &n));
+    RT_TRY_GOTO(rt_jdoc_parse(&doc, (const char *)text, n, path));
+    rt_jval root = rt_jdoc_root(doc);
+    int64_t members = 0;
+    bool ok = rt_jval_i64(rt_jval_get(root, "members"), &members) &&
+              rt_jval_i64(rt_jval_get(root, "epochs"), &r->epochs) &&
+              rt_jval_i64(rt_jval_get(root, "steps"), &r->steps) &&
+              rt_jval_i64(rt_jval_get(root, "parameters"), &r->parameters) &&
+              rt_jval_f64(rt_jval_get(root, "seconds"), &r->seconds) &&
+              rt_jval_f64(rt_jval_get(root, "samples_per_s"), &r->samples_per_s);
+    if (!ok)
+        RT_FAIL_GOTO(RT_E_INPUT, "%s: not the metrics of a finished run", path);
+    r->members = (int)members;
+    double *const optional[] = {&r->train_loss, &r->valid_loss, &r->valid_accuracy};
+    static const char *const keys[] = {"train_loss", "valid_loss", "valid_accuracy"};
+    for (int i = 0; i < 3; i++)
+        if (!rt_jval_f64(rt_jval_get(root, keys[i]), optional[i]))
+            *optional[i] = NAN;
+done:
+    rt_jdoc_destroy(&doc);
+    rt_free(text);
+    rt_free(path);
+    return st;
+}
+
+void rt_trainer_progress(rt_trainer *t, bool epoch_end, const char *note) {
+    double now = rt_time_now();
+    if (!t->hooks || !t->hooks->progress || (!epoch_end && !note && now - t->last_progress < PROGRESS_EVERY))
+        return;
+    t->last_progress = now;
+    double rows = epoch_end ? (double)t->epoch_rows : (double)rows_so_far(t);
+    int64_t all = t->c->epochs * t->nbatches, done = t->at.step - t->first_step;
+    rt_progress p = {.epoch = t->at.epoch + 1,
+                     .epochs = t->c->epochs,
+                     .step = t->at.index,
+                     .steps = t->nbatches,
+                     .loss = rows > 0 ? rt_mean(t->at.loss_sum, t->members) / rows : NAN,
+                     .accuracy = rows > 0 && !t->regression ? rt_mean(t->at.correct, t->members) / rows : NAN,
+                     .samples_per_s = rt_trainer_rate(t),
+                     .seconds = rt_trainer_seconds(t),
+                     .seconds_left =
+                         done > 0 ? (now - t->started) * (double)(all - t->at.step) / (double)done : NAN,
+                     .epoch_end = epoch_end,
+                     .valid_loss = epoch_end ? rt_mean(t->valid_loss, t->members) : NAN,
+                     .valid_accuracy = epoch_end ? rt_mean(t->valid_accuracy, t->members) : NAN,
+                     .note = note};
+    t->hooks->progress(t->hooks->user, &p);
+}
