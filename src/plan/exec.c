@@ -23,6 +23,13 @@ struct rt_exec {
 
 enum { REDUCE_CHUNK = 16384, SMALL_SECTION = 65536, MAX_SLICES = 1024 };
 
+/* Vendor libraries keep their number of threads per thread: each worker is told once that it is alone. */
+static void init_worker(void *ctx, int worker) {
+    (void)ctx;
+    (void)worker;
+    rt_kern_thread_init();
+}
+
 rt_status rt_exec_create(rt_exec **out, const rt_plan *p, rt_pool *pool) {
     rt_exec *e = NULL;
     rt_status st = RT_OK;
@@ -44,6 +51,7 @@ rt_status rt_exec_create(rt_exec **out, const rt_plan *p, rt_pool *pool) {
     for (int64_t i = 0; i < p->nstep; i++)
         for (int w = 0; p->step[i].kern->attach != NULL && w < rt_pool_workers(pool); w++)
             RT_TRY_GOTO(p->step[i].kern->attach(p->step[i].state, w));
+    rt_pool_each(pool, init_worker, NULL);
     *out = e;
     e = NULL;
 done:
