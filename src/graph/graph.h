@@ -73,8 +73,9 @@ rt_val rt_graph_op(rt_graph *g, rt_op op, rt_attr attr, const rt_val *in, int ni
 rt_val rt_graph_chain(rt_graph *g, const rt_chain *chain, const rt_val *in, int nin); /* passes only */
 rt_val rt_graph_reorder(rt_graph *g, rt_val v, rt_layout layout);                     /* passes only */
 void rt_graph_set_layout(rt_graph *g, rt_val v, rt_layout layout);                    /* passes only */
-void rt_graph_output(rt_graph *g, const char *name, rt_val v);
-void rt_graph_update(rt_graph *g, rt_val param, rt_val v); /* after the run, param's slot takes v */
+void rt_graph_output(rt_graph *g, const char *name, rt_val v); /* a used name, or the invalid value, is an error */
+/* After the run, param's slot takes v; once per slot. The output is named "update:<parameter>". Nothing happens when v is 0. */
+void rt_graph_update(rt_graph *g, rt_val param, rt_val v);
 
 /* Gradients of a scalar loss with respect to any values: parameters, inputs, intermediate. grads[i] is 0 when wrt[i] does
  * not influence the loss. Appends ordinary nodes. */

@@ -64,8 +64,8 @@ rt_status rt_op_infer(rt_type *out, rt_op op, const rt_attr *attr, const rt_type
 void rt_op_cost(double *flops, double *bytes, rt_op op, const rt_attr *attr, const rt_type *out, const rt_type *in, int nin);
 
 /*
- * A fused chain: acc = in[0]; for each step acc = op(acc, in[arg[0]], in[arg[1]]); out = acc. With `swap`, acc is the second operand
- * of a two-operand operation and in[arg[0]] the first. Steps are ELTWISE operations; acc is always in[0] of the operation otherwise.
+ * A fused chain: acc = in[0]; for each step acc = op(acc, in[arg[0]], in[arg[1]]); out = acc. With `swap`, acc is the second
+ * operand and in[arg[0]] the first (a third stays in[arg[1]]). Steps are ELTWISE operations; acc is always in[0] of the operation otherwise.
  */
 enum { RT_CHAIN_MAX = 16 };
 typedef struct rt_chain_step {

@@ -402,6 +402,60 @@ static void op_forms_each(rt_op op, const op_sweep *s) {
     }
 }
 
+/* ---- chains: every element-wise operation as a single step, in both orders, and random long ones ---- */
+
+static void op_chain_emit(const op_sweep *s, const char *in, op_dims d, bool sets, const rt_chain *chain) {
+    op_case c = {.op = RT_OP_CHAIN, .n = d.n, .chain = chain, .limit = d.c, .attr = {.count = chain->n}};
+    for (; *in; in++)
+        op_case_operand(&c, *in, d, sets, s->dtype);
+    op_case_emit(s, &c);
+}
+
+static void op_single_steps_each(const op_sweep *s) {
+    for (int64_t f = 0; f < RT_COUNT(op_forms); f++) {
+        const op_form *form = &op_forms[f];
+        const bool sets = form->flags & F_SETS,
+                   pair = strcmp(form->in, "XX") == 0 || strcmp(form->in, "XP") == 0;
+        if (!(rt_op_get(form->op)->flags & RT_OP_ELTWISE) || !strchr("XP", form->in[0]))
+            continue;
+        for (int64_t i = 0; i < RT_COUNT(op_dims_list); i++)
+            for (int swap = 0; swap <= pair && (!sets || op_dims_list[i].g > 1); swap++) {
+                op_case one = {.op = form->op};
+                op_case_attr(&one, form, op_dims_list[i], s->dtype);
+                const rt_chain chain = {
+                    1, {{.op = form->op, .attr = one.attr, .arg = {1, 2}, .swap = swap != 0}}};
+                op_chain_emit(s, swap && form->in[1] == 'P' ? "PX" : form->in, op_dims_list[i], sets, &chain);
+            }
+    }
+}
+
+/* Continuous steps only, bounded so that the values neither explode nor hide rounding. */
+static void op_random_chains_each(const op_sweep *s) {
+    static const rt_chain_step steps[] = {
+        {.op = RT_OP_ADD, .arg = {1}},
+        {.op = RT_OP_SUB, .arg = {1}, .swap = true},
+        {.op = RT_OP_MUL, .arg = {1}},
+        {.op = RT_OP_TANH},
+        {.op = RT_OP_SIGMOID},
+        {.op = RT_OP_SOFTPLUS},
+        {.op = RT_OP_RELU, .attr = {.alpha = 0.2}},
+        {.op = RT_OP_CLIP, .attr = {.alpha = -3, .beta = 2}},
+        {.op = RT_OP_SCALE, .attr = {.alpha = 0.5, .beta = -0.125}},
+        {.op = RT_OP_ADD_CHAN, .arg = {2}},
+        {.op = RT_OP_MUL_CHAN, .arg = {2}},
+        {.op = RT_OP_ADD_ROW, .arg = {3}},
+        {.op = RT_OP_MUL_ROW, .arg = {3}},
+    };
+    for (uint64_t k = 0; k < 24; k++) {
+        const rt_rng r = rt_rng_make(k, RT_RNG_TEST, 77, 0);
+        rt_chain chain = {.n = 2 + (int)rt_rng_below(r, 100, RT_CHAIN_MAX - 1)};
+        for (int i = 0; i < chain.n; i++)
+            chain.step[i] = steps[rt_rng_below(r, (uint64_t)i, (uint64_t)RT_COUNT(steps))];
+        for (int64_t i = (int64_t)k % 2; i < RT_COUNT(op_dims_list); i += 2)
+            op_chain_emit(s, k % 3 == 0 ? "XXMR" : "XXCR", op_dims_list[i], false, &chain);
+    }
+}
+
 /* ---- products ---- */
 
 static void op_products_each(rt_op op, const op_sweep *s) {
@@ -526,6 +580,11 @@ static inline void op_cases_each(rt_op op, const op_sweep *s) {
     case RT_OP_SINKHORN:
     case RT_OP_SINKHORN_BWD:
         op_matrices_each(op, s);
+        break;
+    case RT_OP_CHAIN:
+        op_forms_each(op, s);
+        op_single_steps_each(s);
+        op_random_chains_each(s);
         break;
     default:
         op_forms_each(op, s);

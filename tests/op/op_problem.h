@@ -19,7 +19,7 @@ typedef struct op_problem {
 
 /* PLAIN layouts; p->p points into p, which therefore must not be copied. */
 static inline void op_problem_init(op_problem *p, const op_case *c) {
-    char text[256];
+    char text[512];
     rt_type out = c->in[0];
     if (c->op != RT_OP_CHAIN && c->op != RT_OP_REORDER &&
         rt_op_infer(&out, c->op, &c->attr, c->in, c->nin, c->n) != RT_OK) {

@@ -135,7 +135,7 @@ static bool padding_is_zero(rt_dtype t, const rt_desc *plain, const void *values
 }
 
 static void complain(sweep *s, const op_case *c, const rt_problem *p, mode m, const char *what) {
-    char text[256];
+    char text[512];
     if (s->failures++ >= 5)
         return;
     op_case_print(c, text, sizeof text);

@@ -178,7 +178,7 @@ static rt_val build_case(prog *p, const op_case *c, rt_val *wrt, int *nwrt) {
 
 static void run_case(void *user, const op_case *c) {
     sweep *s = user;
-    char text[256];
+    char text[512];
     op_case_print(c, text, sizeof text);
     if (c->in[0].dtype == RT_DTYPE_I32 && s->rule != RULE_ZERO)
         return; /* there is nothing to differentiate in moving integers */

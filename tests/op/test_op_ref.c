@@ -446,7 +446,7 @@ static void run_any(void *user, const op_case *c) {
     const rt_dtype t = *(rt_dtype *)user;
     assert_true(
         op_run(rt_kern_ref(c->op, t), &p.p, out, (const void *const *)in, (rt_kern_ctx){.batch = c->n}));
-    char text[256];
+    char text[512];
     op_case_print(c, text, sizeof text);
     if (!op_buffer_intact(out, bytes))
         fail_msg("%s: wrote behind its output", text);

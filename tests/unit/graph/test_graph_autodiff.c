@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "unit/op/op_cases.h"
+#include "unit/op/infer_cases.h"
 
 static rt_graph *make(int64_t batch) {
     rt_graph *g = NULL;

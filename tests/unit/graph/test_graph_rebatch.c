@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/alloc.h"
-#include "unit/op/op_cases.h"
+#include "unit/op/infer_cases.h"
 
 static rt_graph *make(int64_t batch) {
     rt_graph *g = NULL;

@@ -1,11 +1,11 @@
-/* Shape rules: every operation, with inputs that fit and inputs that do not (op_cases.h). */
+/* Shape rules: every operation, with inputs that fit and inputs that do not (infer_cases.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "unit/op/op_cases.h"
+#include "unit/op/infer_cases.h"
 
 static bool same_type(const rt_type *a, const rt_type *b) {
     return a->dtype == b->dtype && a->kind == b->kind && a->groups == b->groups &&

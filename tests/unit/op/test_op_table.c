@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "unit/op/op_cases.h"
+#include "unit/op/infer_cases.h"
 
 static void test_names(void **state) {
     (void)state;

@@ -1,5 +1,5 @@
 /*
- * op_cases.h - every operation with inputs that fit and inputs that do not, as data.
+ * infer_cases.h - every operation with inputs that fit and inputs that do not, as data.
  *
  * A type is written  [d|i]<place>:<dims>  with d for f64, i for i32, else f32. The place is the number of
  * groups of a batched value, whose dims are then those of one row, or g for global, or S for a global result
@@ -8,8 +8,8 @@
  *
  * `out` is the expected result; NULL: refused, with `why` in the message.
  */
-#ifndef RT_TESTS_OP_CASES_H
-#define RT_TESTS_OP_CASES_H
+#ifndef RT_TESTS_INFER_CASES_H
+#define RT_TESTS_INFER_CASES_H
 
 #include "graph/graph.h"
 #include <ctype.h>

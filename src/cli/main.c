@@ -1,0 +1,155 @@
+/*
+ * main.c - the program: finds the verb, reads its arguments, runs it, and turns a status into a message and an exit code.
+ *
+ * Exit codes are part of the interface: 0 ok, 1 failed, 2 usage, 3 bad input data, 4 interrupted with state saved.
+ */
+#include "base/alloc.h"
+#include "base/timer.h"
+#include "cli/cli.h"
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const cli_verb verbs[] = {
+#define RT_CLI_VERB(name, bit, args, fewest, most, stops, summary, example, about, examples)                                           \
+    {#name, bit, args, fewest, most, stops, cli_cmd_##name, summary, example, about, examples},
+#include "cli/verbs.def"
+#undef RT_CLI_VERB
+};
+
+int cli_verb_list(const cli_verb **out) {
+    *out = verbs;
+    return (int)RT_COUNT(verbs);
+}
+
+const cli_verb *cli_verb_find(const char *name) {
+    for (int64_t i = 0; i < RT_COUNT(verbs); i++)
+        if (strcmp(verbs[i].name, name) == 0)
+            return &verbs[i];
+    return NULL;
+}
+
+/* A file opened while descriptor 1 or 2 is closed would take its number and receive our messages: fill the gaps with something
+ * that refuses to be used. */
+static void keep_descriptors(void) {
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)!open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY);
+}
+
+static rt_status fail_verb(const char *word) {
+    const char *names[RT_COUNT(verbs) + 1];
+    int64_t n = 0;
+    for (; n < RT_COUNT(verbs); n++)
+        names[n] = verbs[n].name;
+    names[n++] = "help";
+    int64_t near = rt_str_nearest(word, names, n);
+    RT_FAIL_IF(*word == '-', RT_E_USAGE, "'%s' comes before the command; flags follow it: retort COMMAND %s", word, word);
+    RT_FAIL_IF(near >= 0, RT_E_USAGE, "unknown command '%s'; did you mean '%s'?", word, names[near]);
+    RT_FAIL(RT_E_USAGE, "unknown command '%s'", word);
+}
+
+static rt_status find_verb(const cli_verb **out, const char *word) {
+    *out = cli_verb_find(word);
+    return *out ? RT_OK : fail_verb(word);
+}
+
+/* retort help [VERB] [--man | --markdown]: the last two write the manual pages and docs/params.md. */
+static rt_status run_help(rt_cli *c, int argc, char **argv) {
+    bool man = false, markdown = false;
+    const cli_verb *v = NULL;
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--man") == 0)
+            man = true;
+        else if (strcmp(argv[i], "--markdown") == 0)
+            markdown = true;
+        else
+            RT_TRY(find_verb(&v, argv[i]));
+    }
+    rt_str text;
+    rt_str_init(&text);
+    if (markdown)
+        cli_markdown(&text);
+    else if (man && v)
+        cli_man_verb(v, &text);
+    else if (man)
+        cli_man_program(&text);
+    else if (v)
+        cli_help_verb(v, &text, c->term.colour_out);
+    else
+        cli_help_program(&text, c->term.colour_out);
+    rt_status st = cli_print(&text);
+    rt_str_deinit(&text);
+    return st;
+}
+
+static rt_status run_version(void) {
+    rt_str text;
+    rt_str_init(&text);
+    cli_help_version(&text);
+    rt_status st = cli_print(&text);
+    rt_str_deinit(&text);
+    return st;
+}
+
+static bool is_one_of(const char *word, const char *a, const char *b, const char *c) {
+    return strcmp(word, a) == 0 || strcmp(word, b) == 0 || strcmp(word, c) == 0;
+}
+
+static rt_status run(rt_cli *c, int argc, char **argv) {
+    if (is_one_of(argv[0], "help", "--help", "-h"))
+        return run_help(c, argc, argv);
+    if (is_one_of(argv[0], "version", "--version", "-V"))
+        return run_version();
+    RT_TRY(find_verb(&c->verb, argv[0]));
+    bool help;
+    rt_status st = cli_parse(c, argc, argv, &help);
+    cli_term_init(&c->term, &c->config);
+    RT_TRY(st);
+    if (help) {
+        char *words[] = {"help", argv[0]};
+        return run_help(c, 2, words);
+    }
+    if (c->verb->stops)
+        cli_signals_catch();
+    return c->verb->run(c);
+}
+
+static void report(rt_cli *c, rt_status st) {
+    cli_error(&c->term, rt_error_text());
+    if (st != RT_E_USAGE || c->term.quiet)
+        return;
+    if (c->verb)
+        cli_say(&c->term, "See 'retort %s --help'.", c->verb->name);
+    else
+        cli_say(&c->term, "See 'retort --help'.");
+}
+
+int main(int argc, char **argv) {
+    rt_cli c = {.started = rt_time_now()};
+    keep_descriptors();
+    cli_signals_init();
+    rt_str_init(&c.replay);
+    rt_status st = rt_config_init(&c.config);
+    if (st == RT_OK) {
+        cli_term_init(&c.term, &c.config);
+        if (argc < 2) {
+            rt_str text;
+            rt_str_init(&text);
+            cli_help_program(&text, c.term.colour_err);
+            (void)!write(STDERR_FILENO, rt_str_text(&text), text.len);
+            rt_str_deinit(&text);
+            st = RT_E_USAGE;
+        } else {
+            st = run(&c, argc - 1, argv + 1);
+            cli_term_close(&c.term);
+            if (st != RT_OK)
+                report(&c, st);
+        }
+    }
+    rt_str_deinit(&c.replay);
+    rt_free(c.args);
+    rt_config_deinit(&c.config);
+    return rt_status_exit_code(st);
+}
