@@ -156,10 +156,14 @@ RT_INLINE void v_store_n(float *p, vf x, int64_t n) {
 }
 /* All ones in the first n lanes. */
 RT_INLINE vi v_mask_n(int64_t n) {
-    vi m;
-    for (int i = 0; i < V_W; i++)
-        m[i] = i < n ? -1 : 0;
-    return m;
+#if V_W == 16
+    const vi lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+#elif V_W == 8
+    const vi lane = {0, 1, 2, 3, 4, 5, 6, 7};
+#else
+    const vi lane = {0, 1, 2, 3};
+#endif
+    return lane < (int32_t)n;
 }
 
 /* Sums in a fixed order: halves folded onto each other. */

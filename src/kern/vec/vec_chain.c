@@ -19,6 +19,8 @@
 #include "kern/kern_dropout.h"
 #include "kern/vec/vec_chain.h"
 
+enum { SHORT_SPAN = 128, SHORT_ROW = 8192 };
+
 typedef enum src_kind { FROM_SAME, FROM_CHAN, FROM_ROW, FROM_SCALAR, FROM_RANDOM } src_kind;
 
 typedef struct chain_src {
@@ -48,6 +50,7 @@ typedef struct chain_state {
     int64_t row;          /* stored elements per row */
     int64_t C, B, blocks, inner;
     int64_t tile_rows; /* MATRIX: rows per tile; 0: rows longer than a tile */
+    bool spread;       /* MATRIX of a 4-D value: channel operands laid out over a whole row */
     bool partial;      /* last channel block is padded */
 } chain_state;
 
@@ -243,6 +246,10 @@ static int64_t place(chain_state *s) {
         s->walk = by_channel ? WALK_MATRIX : WALK_FLAT;
     else
         s->walk = by_channel || by_position ? WALK_SPANS : WALK_FLAT;
+    s->spread = s->walk == WALK_SPANS && !by_position && !s->partial && s->inner * s->B < SHORT_SPAN &&
+                s->row <= SHORT_ROW && s->rows > 1;
+    if (s->spread)
+        s->walk = WALK_MATRIX;
     s->tile_rows = s->row > 0 ? CHAIN_TILE / s->row : 0;
     int64_t used = CHAIN_TILE + V_GROUP;
     for (int k = 0; k < s->n; k++)
@@ -253,6 +260,8 @@ static int64_t place(chain_state *s) {
                 used += V_GROUP;
             else if (src->kind == FROM_RANDOM)
                 used += CHAIN_TILE + 8 * V_GROUP;
+            else if (src->kind == FROM_CHAN && s->spread)
+                used += RT_MAX(CHAIN_TILE, s->row) + V_GROUP;
             else if (src->kind == FROM_CHAN && s->B > 1)
                 used += s->blocks * V_GROUP;
             else if (src->kind == FROM_CHAN || src->kind == FROM_ROW)
@@ -314,6 +323,14 @@ static void set_scalars(chain_run *r) {
         }
 }
 
+/* A channel vector laid out like one stored row. */
+static void spread_row(float *dst, const float *table, const chain_state *s) {
+    for (int64_t b = 0; b < s->blocks; b++)
+        for (int64_t i = 0; i < s->inner; i++)
+            for (int64_t c = 0; c < s->B; c++)
+                *dst++ = table[b * s->B + c];
+}
+
 /* Channel operands once per group: repeated over the rows of a tile, or as one pattern per channel block. */
 static void set_group(chain_run *r, int64_t group) {
     const chain_state *s = r->s;
@@ -326,8 +343,13 @@ static void set_group(chain_run *r, int64_t group) {
             float *slot = r->scratch + src->slot;
             if (s->walk == WALK_MATRIX) {
                 const int64_t copies = RT_MIN(s->tile_rows, s->rows);
-                for (int64_t i = 0; i < copies; i++)
-                    memcpy(slot + i * s->C, table, (size_t)s->C * sizeof(float));
+                const float *row = table;
+                if (s->spread) {
+                    spread_row(slot, table, s);
+                    row = slot;
+                }
+                for (int64_t i = s->spread ? 1 : 0; i < copies; i++)
+                    memcpy(slot + i * s->row, row, (size_t)s->row * sizeof(float));
             } else if (s->B > 1) {
                 for (int64_t b = 0; b < s->blocks; b++)
                     for (int64_t i = 0; i < V_GROUP; i++) {
@@ -356,6 +378,18 @@ static const float *draw(const chain_run *r, const chain_op *op, float *slot, co
         RT_V(rt_k_dropout_blocks)(bits, rng, index / 4, s->B / 4, s->C / 4, t->n / 4);
         return slot;
     }
+    if (s->B == 1 && s->C % 4 == 0) { /* one channel: a word of every block */
+        enum { PIECE = 64 };
+        uint32_t words[4 * (PIECE + V_W)];
+        for (int64_t i = 0; i < t->n; i += PIECE) {
+            const int64_t count = RT_MIN(PIECE, t->n - i);
+            const uint64_t first = index + (uint64_t)(i * s->C);
+            RT_V(rt_k_dropout_blocks)(words, rng, first / 4, 1, s->C / 4, count);
+            for (int64_t j = 0; j < count; j++)
+                bits[i + j] = words[4 * j + (int64_t)(index % 4)];
+        }
+        return slot;
+    }
     for (int64_t i = 0; i < t->n; i++) {
         const uint64_t e = index + (uint64_t)(i / s->B * s->C + i % s->B);
         uint32_t block[4];
@@ -380,7 +414,8 @@ static void set_tile(chain_run *r, const chain_tile *t) {
             } else if (src->kind == FROM_CHAN) {
                 const float *table = r->in[src->in] + src->offset + t->group * src->gstride;
                 if (s->walk == WALK_MATRIX)
-                    *st = (chain_stream){s->tile_rows > 0 ? slot : table + t->pos, V_GROUP};
+                    *st = (chain_stream){s->tile_rows > 0 ? slot : (s->spread ? slot : table) + t->pos,
+                                         V_GROUP};
                 else if (s->B > 1)
                     *st = (chain_stream){slot + t->block * V_GROUP, 0};
                 else

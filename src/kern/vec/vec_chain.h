@@ -69,8 +69,8 @@ typedef enum chain_step_id {
 extern chain_fn *const RT_V(rt_k_chain_fns)[STEP_COUNT];
 
 /* Random bits of dropout masks: `count` blocks of the generator, four words each, in runs of `per`
- * consecutive blocks whose first ones are `stride` apart: block j is first + j / per * stride + j % per.
- * Writes up to 4 V_W words more. */
+ * consecutive blocks whose first ones are `stride` apart: block j is first + j / per * stride + j % per. per:
+ * 2, 4, or count. Writes up to 4 V_W words more. */
 void RT_V(rt_k_dropout_blocks)(uint32_t *dst, rt_rng rng, uint64_t first, int64_t per, int64_t stride,
                                int64_t count);
 

@@ -4,16 +4,16 @@
  *     CHAN_SUM   s = sum x                CHAN_DOT    s = sum x y
  *     BN_STATS   s = sum x, q = sum x^2   BN_GSTATS   s = sum dy, q = rstd sum dy (x - mean)
  *
- * Partial sums are kept in float vectors over at most SPAN elements of one row and channel (block), 16 lanes
- * wide and two groups deep, then added up in double. In the blocked layouts lane i holds channel i mod B; in
- * PLAIN (rows, C, h, w) all lanes hold one channel; in PLAIN (rows, C) lanes are channels and the sum runs
- * over up to ROWS rows. The order is fixed by the shape.
+ * Partial sums are kept in float vectors over at most SPAN elements of one row and channel (block), or a few
+ * rows if those are short, 16 lanes wide and two groups deep, then added up in double. In the blocked layouts
+ * lane i holds channel i mod B; in PLAIN (rows, C, h, w) all lanes hold one channel; in PLAIN (rows, C) lanes
+ * are channels and the sum runs over up to ROWS rows. The order is fixed by the shape.
  */
 #include "base/size.h"
 #include "kern/kern.h"
 #include "kern/vec/simd.h"
 
-enum { SPAN = 8192, ROWS = 32 };
+enum { SPAN = 8192, SHORT = 1024, ROWS = 32 };
 typedef enum sum_kind { SUM, DOT, STATS, GSTATS } sum_kind;
 
 typedef struct sums {
@@ -34,30 +34,43 @@ RT_INLINE void accumulate(sum_kind kind, sums *a, int u, vf x, vf y, vf mean) {
     }
 }
 
-/* A run of n elements; mean: pattern of 16. */
-RT_INLINE void sum_run(sum_kind kind, const float *x, const float *y, int64_t n, const float *mean,
-                       float s[V_GROUP], float q[V_GROUP]) {
+/* Runs of n elements in `rows` rows that are `stride` apart; mean: pattern of 16. */
+RT_INLINE void sum_runs(sum_kind kind, const float *x, const float *y, int64_t n, int64_t rows,
+                        int64_t stride, const float *mean, float s[V_GROUP], float q[V_GROUP]) {
     sums a = {0}, b = {0};
-    int64_t i = 0;
-    for (; i + 2 * V_GROUP <= n; i += 2 * V_GROUP)
-        for (int u = 0; u < V_U; u++) {
-            const vf m = v_load(mean + u * V_W);
-            const int64_t j = i + u * V_W, k = j + V_GROUP;
-            accumulate(kind, &a, u, v_load(x + j), v_load(y + j), m);
-            accumulate(kind, &b, u, v_load(x + k), v_load(y + k), m);
-        }
-    for (; i < n; i += V_GROUP) {
-        float px[V_GROUP] = {0}, py[V_GROUP] = {0};
-        const size_t bytes = (size_t)RT_MIN(V_GROUP, n - i) * sizeof(float);
-        memcpy(px, x + i, bytes);
-        memcpy(py, y + i, bytes);
-        for (int u = 0; u < V_U; u++)
-            accumulate(kind, &a, u, v_load(px + u * V_W), v_load(py + u * V_W), v_load(mean + u * V_W));
+    for (int64_t r = 0; r < rows; r++, x += stride, y += stride) {
+        int64_t i = 0;
+        for (; i + 2 * V_GROUP <= n; i += 2 * V_GROUP)
+            for (int u = 0; u < V_U; u++) {
+                const vf m = v_load(mean + u * V_W);
+                const int64_t j = i + u * V_W, k = j + V_GROUP;
+                accumulate(kind, &a, u, v_load(x + j), v_load(y + j), m);
+                accumulate(kind, &b, u, v_load(x + k), v_load(y + k), m);
+            }
+        for (; i < n; i += V_GROUP)
+            for (int u = 0; u < V_U; u++) {
+                const int64_t j = i + u * V_W;
+                if (j < n)
+                    accumulate(kind, &a, u, v_load_part(x + j, n - j), v_load_part(y + j, n - j),
+                               v_load(mean + u * V_W));
+            }
     }
     for (int u = 0; u < V_U; u++) {
         v_store(s + u * V_W, a.s[u] + b.s[u]);
         v_store(q + u * V_W, a.q[u] + b.q[u]);
     }
+}
+
+/* Adds the lanes that hold the same channel, B apart, to `width` channels. */
+RT_INLINE void flush(double *dst, const float *lanes, int64_t B, int64_t width) {
+    double d[V_GROUP];
+    for (int i = 0; i < V_GROUP; i++)
+        d[i] = (double)lanes[i];
+    for (int64_t w = V_GROUP / 2; w >= B; w /= 2)
+        for (int64_t i = 0; i < w; i++)
+            d[i] += d[i + w];
+    for (int64_t i = 0; i < width; i++)
+        dst[i] += d[i];
 }
 
 /* Columns of up to 16 channels over `rows` rows of length `stride`. */
@@ -128,25 +141,23 @@ RT_INLINE void chan_sums(sum_kind kind, const chan_shape *sh, double *s_out, dou
                     }
                 }
         } else {
-            for (int64_t r = 0; r < sh->rows; r++)
+            const int64_t together =
+                RT_MAX(1, SHORT / span); /* rows whose short spans share their partial sums */
+            for (int64_t r = 0; r < sh->rows; r += together)
                 for (int64_t b = 0; b < sh->blocks; b++) {
                     const int64_t c0 = b * sh->B, width = RT_MIN(sh->B, sh->C - c0);
                     if (kind == GSTATS)
-                        for (int64_t i = 0; i < V_GROUP; i++)
-                            pattern[i] = i % sh->B < width ? mean[g * sh->C + c0 + i % sh->B] : 0.0f;
+                        for (int64_t i = 0; i < V_GROUP; i++) {
+                            const int64_t c = i & (sh->B - 1);
+                            pattern[i] = c < width ? mean[g * sh->C + c0 + c] : 0.0f;
+                        }
                     for (int64_t j = 0; j < span; j += SPAN) {
                         const int64_t at = r * sh->row + b * span + j;
-                        sum_run(kind, gx + at, gy + at, RT_MIN(SPAN, span - j), pattern, s, q);
-                        double ds[V_GROUP] = {0}, dq[V_GROUP] = {0};
-                        for (int64_t i = 0; i < V_GROUP; i++) {
-                            ds[i % sh->B] += (double)s[i];
-                            dq[i % sh->B] += (double)q[i];
-                        }
-                        for (int64_t i = 0; i < width; i++) {
-                            gs[c0 + i] += ds[i];
-                            if (two)
-                                gq[c0 + i] += dq[i];
-                        }
+                        sum_runs(kind, gx + at, gy + at, RT_MIN(SPAN, span - j),
+                                 RT_MIN(together, sh->rows - r), sh->row, pattern, s, q);
+                        flush(gs + c0, s, sh->B, width);
+                        if (two)
+                            flush(gq + c0, q, sh->B, width);
                     }
                 }
         }

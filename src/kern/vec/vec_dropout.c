@@ -45,37 +45,38 @@ RT_INLINE void store_words(uint32_t *dst, vu c0, vu c1, vu c2, vu c3) {
     *(vi_any *)(void *)(dst + 3 * V_W) = (vi)__builtin_shuffle(even1, odd1, HIGH_HALVES);
 }
 
+enum { ROUNDS = 10 };
+
 void RT_V(rt_k_dropout_blocks)(uint32_t *dst, rt_rng rng, uint64_t first, int64_t per, int64_t stride,
                                int64_t count) {
-    int64_t in_run = 0;
-    uint64_t run = first;
-    for (int64_t j = 0; j < count; j += V_W, dst += 4 * V_W) {
-        uint32_t lo[V_W], hi[V_W];
-        for (int i = 0; i < V_W; i++) {
-            const uint64_t block = run + (uint64_t)in_run;
-            lo[i] = (uint32_t)block;
-            hi[i] = (uint32_t)(block >> 32);
-            if (++in_run == per) {
-                in_run = 0;
-                run += (uint64_t)stride;
-            }
-        }
-        vu c0, c1;
-        memcpy(&c0, lo, sizeof(c0));
-        memcpy(&c1, hi, sizeof(c1));
-        vu c2 = (vu)vi_set((int32_t)(uint32_t)rng.stream),
-           c3 = (vu)vi_set((int32_t)(uint32_t)(rng.stream >> 32));
-        uint32_t k0 = (uint32_t)rng.seed, k1 = (uint32_t)(rng.seed >> 32);
-        for (int round = 0; round < 10; round++) {
+    /* lanes: their distance from the first block of a batch of V_W; batches: how far apart */
+    const bool runs = per <= V_W && per < count;
+    RT_ASSERT(!runs || V_W % per == 0);
+    const uint64_t advance = runs ? (uint64_t)(V_W / per * stride) : V_W;
+    uint32_t lane[V_W];
+    for (int i = 0; i < V_W; i++)
+        lane[i] = (uint32_t)(runs ? i / per * stride + i % per : i);
+    vu offset, key0[ROUNDS], key1[ROUNDS];
+    memcpy(&offset, lane, sizeof(offset));
+    for (int r = 0; r < ROUNDS; r++) {
+        key0[r] = (vu)vi_set((int32_t)((uint32_t)rng.seed + (uint32_t)r * UINT32_C(0x9E3779B9)));
+        key1[r] = (vu)vi_set((int32_t)((uint32_t)(rng.seed >> 32) + (uint32_t)r * UINT32_C(0xBB67AE85)));
+    }
+    const vu stream0 = (vu)vi_set((int32_t)(uint32_t)rng.stream);
+    const vu stream1 = (vu)vi_set((int32_t)(uint32_t)(rng.stream >> 32));
+    for (int64_t j = 0; j < count; j += V_W, dst += 4 * V_W, first += advance) {
+        const vu low = (vu)vi_set((int32_t)(uint32_t)first),
+                 high = (vu)vi_set((int32_t)(uint32_t)(first >> 32));
+        vu c0 = low + offset, c1 = high - (vu)(c0 < low); /* a comparison gives -1: the carry */
+        vu c2 = stream0, c3 = stream1;
+        for (int r = 0; r < ROUNDS; r++) {
             vu hi0, lo0, hi1, lo1;
             v_mul_wide(c0, UINT32_C(0xD2511F53), &hi0, &lo0);
             v_mul_wide(c2, UINT32_C(0xCD9E8D57), &hi1, &lo1);
-            c0 = hi1 ^ c1 ^ k0;
-            c2 = hi0 ^ c3 ^ k1;
+            c0 = hi1 ^ c1 ^ key0[r];
+            c2 = hi0 ^ c3 ^ key1[r];
             c1 = lo1;
             c3 = lo0;
-            k0 += UINT32_C(0x9E3779B9);
-            k1 += UINT32_C(0xBB67AE85);
         }
         store_words(dst, c0, c1, c2, c3);
     }

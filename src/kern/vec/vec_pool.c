@@ -59,47 +59,56 @@ RT_INLINE vf window_max(const pool_shape *s, const window *v, const float *x, in
     return best;
 }
 
+RT_INLINE void maxpool(const pool_shape *s, float *y, const float *x, int64_t lanes) {
+    for (int64_t i = 0; i < s->images; i++, x += s->h * s->w * s->B)
+        for (int64_t q = 0; q < s->qh; q++)
+            for (int64_t r = 0; r < s->qw; r++, y += s->B) {
+                const window v = window_of(s, q, r);
+                for (int64_t c = 0; c < s->B; c += lanes) {
+                    vi where;
+                    const vf best = window_empty(&v) ? v_set(0.0f) : window_max(s, &v, x + c, lanes, &where);
+                    v_store_part(y + c, best, lanes);
+                }
+            }
+}
+
 KERNEL(maxpool) {
     const pool_shape s = shape_of(p, &p->in[0], &p->out);
-    const float *x = in[0];
-    float *y = out;
-    const int64_t lanes = RT_MIN(V_W, s.B);
-    for (int64_t i = 0; i < s.images; i++, x += s.h * s.w * s.B)
-        for (int64_t q = 0; q < s.qh; q++)
-            for (int64_t r = 0; r < s.qw; r++, y += s.B) {
-                const window v = window_of(&s, q, r);
-                for (int64_t c = 0; c < s.B; c += lanes) {
+    if (s.B >= V_W)
+        maxpool(&s, out, in[0], V_W);
+    else
+        maxpool(&s, out, in[0], s.B);
+}
+
+RT_INLINE void maxpool_bwd(const pool_shape *s, float *dx, const float *dy, const float *x, int64_t lanes) {
+    const int64_t image = s->h * s->w * s->B;
+    for (int64_t i = 0; i < s->images; i++, x += image, dx += image)
+        for (int64_t q = 0; q < s->qh; q++)
+            for (int64_t r = 0; r < s->qw; r++, dy += s->B) {
+                const window v = window_of(s, q, r);
+                if (window_empty(&v))
+                    continue;
+                for (int64_t c = 0; c < s->B; c += lanes) {
                     vi where;
-                    const vf best = window_empty(&v) ? v_set(0.0f) : window_max(&s, &v, x + c, lanes, &where);
-                    v_store_part(y + c, best, lanes);
+                    window_max(s, &v, x + c, lanes, &where);
+                    const vf g = v_load_part(dy + c, lanes);
+                    for (int64_t a = v.top; a < v.bottom; a++)
+                        for (int64_t b = v.left; b < v.right; b++) {
+                            float *at = dx + (a * s->w + b) * s->B + c;
+                            const vf add = v_and(where == (int32_t)(a * s->w + b), g);
+                            v_store_part(at, v_load_part(at, lanes) + add, lanes);
+                        }
                 }
             }
 }
 
 KERNEL(maxpool_bwd) {
     const pool_shape s = shape_of(p, &p->in[1], &p->in[0]);
-    const float *dy = in[0], *x = in[1];
-    float *dx = out;
-    const int64_t lanes = RT_MIN(V_W, s.B), image = s.h * s.w * s.B;
     memset(out, 0, rt_desc_bytes(&p->out));
-    for (int64_t i = 0; i < s.images; i++, x += image, dx += image)
-        for (int64_t q = 0; q < s.qh; q++)
-            for (int64_t r = 0; r < s.qw; r++, dy += s.B) {
-                const window v = window_of(&s, q, r);
-                if (window_empty(&v))
-                    continue;
-                for (int64_t c = 0; c < s.B; c += lanes) {
-                    vi where;
-                    window_max(&s, &v, x + c, lanes, &where);
-                    const vf g = v_load_part(dy + c, lanes);
-                    for (int64_t a = v.top; a < v.bottom; a++)
-                        for (int64_t b = v.left; b < v.right; b++) {
-                            float *at = dx + (a * s.w + b) * s.B + c;
-                            const vf add = v_and(where == (int32_t)(a * s.w + b), g);
-                            v_store_part(at, v_load_part(at, lanes) + add, lanes);
-                        }
-                }
-            }
+    if (s.B >= V_W)
+        maxpool_bwd(&s, out, in[0], in[1], V_W);
+    else
+        maxpool_bwd(&s, out, in[0], in[1], s.B);
 }
 
 /* Lane sums of B-wide positions, in double. */
@@ -122,8 +131,9 @@ KERNEL(global_avgpool) {
         }
         for (int k = 0; j < span; j++, k++)
             sum[k] += (double)x[j];
-        for (int64_t c = B; c < V_GROUP; c++)
-            sum[c % B] += sum[c];
+        for (int64_t w = V_GROUP / 2; w >= B; w /= 2)
+            for (int64_t c = 0; c < w; c++)
+                sum[c] += sum[c + w];
         const int64_t row = i / blocks, c0 = i % blocks * B;
         for (int64_t c = 0; c < RT_MIN(B, C - c0); c++)
             y[row * C + c0 + c] = (float)(sum[c] / (double)hw);
@@ -140,8 +150,8 @@ KERNEL(global_avgpool_bwd) {
         const int64_t row = i / blocks, c0 = i % blocks * B;
         float pattern[V_GROUP] = {0};
         for (int64_t k = 0; k < V_GROUP; k++)
-            if (c0 + k % B < C)
-                pattern[k] = (float)((double)dy[row * C + c0 + k % B] / (double)hw);
+            if (c0 + (k & (B - 1)) < C)
+                pattern[k] = (float)((double)dy[row * C + c0 + (k & (B - 1))] / (double)hw);
         int64_t j = 0;
         for (; j + V_GROUP <= span; j += V_GROUP)
             for (int u = 0; u < V_U; u++)
