@@ -1,0 +1,103 @@
+/*
+ * data_int.h - what the files of data share: a parsed SPEC, the data set under construction, its loaders,
+ * images.
+ *
+ * A loader fills row, task, classes and the two parts, and hands every block it allocates to the data set
+ * (rt_dataset_keep).
+ */
+#ifndef RT_DATA_DATA_INT_H
+#define RT_DATA_DATA_INT_H
+
+#include "base/arena.h"
+#include "data/data.h"
+
+#include <pthread.h>
+
+enum { RT_SPEC_OPTIONS = 16, RT_SPEC_PATHS = 2, RT_DATASET_BLOCKS = 16, RT_CLASSES_MAX = 65536 };
+static const size_t rt_data_file_max = (size_t)16 << 30;
+static const int64_t rt_image_pixels_max = 64000000;
+
+/* "kind:path,path,key=value,..." */
+typedef struct rt_spec {
+    const char *whole; /* for messages */
+    char *text;        /* a copy, cut into pieces */
+    const char *kind;
+    char *path[RT_SPEC_PATHS]; /* "~/" expanded */
+    int paths;
+    struct {
+        const char *key, *value;
+    } option[RT_SPEC_OPTIONS];
+    int options;
+} rt_spec;
+/* Refuses too few or many paths, and options other than `keys`, with the nearest known one. */
+rt_status rt_spec_check(const rt_spec *s, int min_paths, int max_paths, const char *const *keys,
+                        int64_t n) RT_MUST_CHECK;
+const char *rt_spec_get(const rt_spec *s, const char *key); /* NULL if absent */
+/* Leave *out when the option is absent. */
+rt_status rt_spec_get_i64(const rt_spec *s, const char *key, int64_t min, int64_t max,
+                          int64_t *out) RT_MUST_CHECK;
+rt_status rt_spec_get_u64(const rt_spec *s, const char *key, uint64_t *out) RT_MUST_CHECK;
+rt_status rt_spec_get_f64(const rt_spec *s, const char *key, double min, double max,
+                          double *out) RT_MUST_CHECK;
+/* task=regression|classification; *given tells whether it was there. */
+rt_status rt_spec_get_task(const rt_spec *s, rt_task *out, bool *given) RT_MUST_CHECK;
+rt_status rt_spec_parse(rt_spec *out, const char *text) RT_MUST_CHECK;
+void rt_spec_deinit(rt_spec *s);
+
+struct rt_dataset {
+    char *spec;
+    rt_task task;
+    rt_shape row;
+    int64_t classes;
+    const char **class_name;
+    rt_part train, test;
+    rt_arena arena; /* names */
+    void *block[RT_DATASET_BLOCKS];
+    int blocks;
+    pthread_mutex_t lock; /* of the hash */
+    char hash[65];
+};
+void rt_dataset_keep(rt_dataset *d, void *block); /* takes ownership; NULL is fine */
+/* names: `classes` texts, or NULL for "0", "1", ... */
+rt_status rt_dataset_name_classes(rt_dataset *d, const char *const *names) RT_MUST_CHECK;
+/* Copies the rows of `all` into train and test by the mask; with o.test_only the training rows are left out.
+ */
+rt_status rt_dataset_divide(rt_dataset *d, const rt_part *all, const uint8_t *is_test,
+                            bool test_only) RT_MUST_CHECK;
+/* The mask of sources without a test part: a share `test=` (0.1) of the rows drawn with `seed=` (0). Neither
+ * depends on the seed of the run, so training and evaluating with different seeds can never mix the parts.
+ * rt_alloc'ed. */
+rt_status rt_holdout_mask(uint8_t **is_test, const rt_spec *s, int64_t n) RT_MUST_CHECK;
+
+typedef rt_status (*rt_source_load)(rt_dataset *d, const rt_spec *s, rt_data_options o);
+#define RT_SOURCE(name, load, form, meaning)                                                                 \
+    rt_status load(rt_dataset *d, const rt_spec *s, rt_data_options o) RT_MUST_CHECK;
+#include "data/sources.def"
+#undef RT_SOURCE
+
+/* DIR/stem, DIR/stem.gz or DIR/stem.xz, whichever exists; *out NULL if none does. rt_alloc'ed. */
+rt_status rt_find_packed(char **out, const char *dir, const char *stem) RT_MUST_CHECK;
+
+/* A decoded picture: c (1 or 3), h, w planes. */
+typedef struct rt_picture {
+    int64_t c, h, w;
+    uint8_t *data; /* rt_alloc'ed */
+} rt_picture;
+rt_status rt_png_decode(rt_picture *out, const uint8_t *src, size_t n, const char *name) RT_MUST_CHECK;
+rt_status rt_jpeg_decode(rt_picture *out, const uint8_t *src, size_t n, const char *name) RT_MUST_CHECK;
+/* Interleaved pixels to planes: (h, w, c) -> (c, h, w). */
+rt_status rt_picture_from_pixels(rt_picture *out, const uint8_t *pixels, int64_t c, int64_t h,
+                                 int64_t w) RT_MUST_CHECK;
+
+/* Bilinear, pixel centres aligned at half; a shrink by whole factors averages boxes. dst and src differ. */
+void rt_plane_resize(float *dst, int64_t dh, int64_t dw, const float *src, int64_t sh, int64_t sw);
+
+bool rt_augment_any(const rt_augment *a);
+/* One image (c, h, w), u8 or f32, to floats: the augmentation of row number `source` in this epoch. */
+void rt_augment_image(const rt_augment *a, uint64_t seed, int64_t epoch, int64_t source, rt_shape row,
+                      const uint8_t *u8, const float *f32, float *dst);
+/* Pixel values 0..255 as floats in [0, 1]. */
+void rt_pixels_to_f32(float *dst, const uint8_t *src, int64_t n);
+const float *rt_pixel_table(void);
+
+#endif

@@ -1,0 +1,184 @@
+/*
+ * dataset_idx.c - IDX files, the format of MNIST.
+ *
+ *     00 00 type rank | rank big-endian u32 dims | data          type 08 = u8, the only one here
+ *
+ * A directory holds {train,t10k}-images-idx3-ubyte and {train,t10k}-labels-idx1-ubyte, plain, .gz or .xz; one
+ * pair is enough. Images are (n, h, w) or (n, c, h, w). The product of the dims must equal the bytes that are
+ * there, both counts must agree, and no label may reach the number of classes: known for MNIST and
+ * Fashion-MNIST, otherwise the largest label of both parts plus one (so that the test part alone gives the
+ * same number), or classes=K.
+ */
+#include "data/data_int.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/reader.h"
+#include "base/size.h"
+#include "io/io.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char fashion_dir[] = "/usr/share/datasets/fashion-mnist";
+static const char *const fashion_names[10] = {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
+                                              "Sandal",      "Shirt",   "Sneaker",  "Bag",   "Ankle boot"};
+
+typedef struct idx_array {
+    char *path;
+    uint8_t *file; /* rt_alloc'ed */
+    rt_shape shape;
+    const uint8_t *data;
+} idx_array;
+
+static void idx_deinit(idx_array *a) {
+    rt_free(a->path);
+    rt_free(a->file);
+    *a = (idx_array){.path = NULL};
+}
+
+static rt_status idx_parse(idx_array *a, size_t n, int min_rank, int max_rank) {
+    rt_reader r;
+    const uint8_t *magic = NULL;
+    rt_reader_init(&r, a->file, n, a->path);
+    RT_TRY(rt_reader_bytes(&r, &magic, 4));
+    RT_FAIL_IF(magic[0] != 0 || magic[1] != 0, RT_E_INPUT, "%s: not an IDX file", a->path);
+    RT_FAIL_IF(magic[2] != 8, RT_E_INPUT, "%s: IDX type 0x%02x, wanted 0x08 (unsigned bytes)", a->path,
+               magic[2]);
+    RT_FAIL_IF(magic[3] < min_rank || magic[3] > max_rank, RT_E_INPUT,
+               "%s: IDX array of %d dimensions, wanted %d%s", a->path, magic[3], min_rank,
+               max_rank > min_rank ? " or one more" : "");
+    a->shape = rt_shape0();
+    a->shape.rank = magic[3];
+    for (int k = 0; k < a->shape.rank; k++) {
+        uint32_t dim = 0;
+        RT_TRY(rt_reader_u32be(&r, &dim));
+        RT_FAIL_IF(dim == 0, RT_E_INPUT, "%s: IDX dimension %d is 0", a->path, k);
+        a->shape.d[k] = dim;
+    }
+    int64_t elems = 0;
+    RT_FAIL_IF(!rt_shape_count(&a->shape, &elems), RT_E_INPUT, "%s: the size of the IDX dimensions overflows",
+               a->path);
+    RT_FAIL_IF((size_t)elems != rt_reader_left(&r), RT_E_INPUT,
+               "%s: %zu bytes of data, the IDX dimensions want %lld", a->path, rt_reader_left(&r),
+               (long long)elems);
+    a->data = a->file + r.at;
+    return RT_OK;
+}
+
+static rt_status idx_read(idx_array *a, int min_rank, int max_rank) {
+    size_t n = 0;
+    RT_TRY(rt_bytes_read(a->path, rt_data_file_max, &a->file, &n));
+    return idx_parse(a, n, min_rank, max_rank);
+}
+
+/* "train", "images", 3 -> DIR/train-images-idx3-ubyte or DIR/train-images.idx3-ubyte; path stays NULL if
+ * absent. */
+static rt_status idx_find(idx_array *a, const char *dir, const char *part, const char *what, int rank) {
+    char stem[64];
+    snprintf(stem, sizeof stem, "%s-%s-idx%d-ubyte", part, what, rank);
+    RT_TRY(rt_find_packed(&a->path, dir, stem));
+    if (a->path == NULL) {
+        snprintf(stem, sizeof stem, "%s-%s.idx%d-ubyte", part, what, rank);
+        RT_TRY(rt_find_packed(&a->path, dir, stem));
+    }
+    return RT_OK;
+}
+
+typedef struct idx_part {
+    idx_array images, labels;
+} idx_part;
+
+static rt_status idx_part_find(idx_part *p, const char *dir, const char *part) {
+    RT_TRY(idx_find(&p->images, dir, part, "images", 3));
+    RT_TRY(idx_find(&p->labels, dir, part, "labels", 1));
+    RT_FAIL_IF((p->images.path == NULL) != (p->labels.path == NULL), RT_E_INPUT,
+               "%s: there is %s but no %s file beside it", dir,
+               p->images.path ? p->images.path : p->labels.path, p->images.path ? "labels" : "images");
+    return RT_OK;
+}
+
+static int64_t idx_label_max(const idx_array *labels) {
+    int64_t top = -1;
+    for (int64_t i = 0; labels->data && i < labels->shape.d[0]; i++)
+        top = RT_MAX(top, (int64_t)labels->data[i]);
+    return top;
+}
+
+/* Moves a part that was read into the data set. */
+static rt_status idx_part_take(rt_dataset *d, rt_part *out, idx_part *p) {
+    const rt_shape *s = &p->images.shape;
+    RT_FAIL_IF(s->d[0] != p->labels.shape.d[0], RT_E_INPUT, "%s has %lld images, but %s has %lld labels",
+               p->images.path, (long long)s->d[0], p->labels.path, (long long)p->labels.shape.d[0]);
+    rt_shape row = s->rank == 4 ? rt_shape3(s->d[1], s->d[2], s->d[3]) : rt_shape3(1, s->d[1], s->d[2]);
+    RT_FAIL_IF(d->row.rank != 0 && !rt_shape_equal(&row, &d->row), RT_E_INPUT,
+               "%s: images of %lld x %lld x %lld, the other part has %lld x %lld x %lld", p->images.path,
+               (long long)row.d[0], (long long)row.d[1], (long long)row.d[2], (long long)d->row.d[0],
+               (long long)d->row.d[1], (long long)d->row.d[2]);
+    d->row = row;
+    int32_t *label = NULL;
+    RT_TRY(rt_calloc(&label, (size_t)s->d[0], sizeof *label));
+    rt_dataset_keep(d, label);
+    for (int64_t i = 0; i < s->d[0]; i++) {
+        label[i] = p->labels.data[i];
+        RT_FAIL_IF(label[i] >= d->classes, RT_E_INPUT, "%s: label %d of row %lld, wanted 0 to %lld",
+                   p->labels.path, label[i], (long long)i, (long long)d->classes - 1);
+    }
+    rt_dataset_keep(d, p->images.file);
+    p->images.file = NULL;
+    *out = (rt_part){.n = s->d[0], .u8 = p->images.data, .label = label};
+    return RT_OK;
+}
+
+/* classes: 0 means find out. */
+static rt_status idx_load(rt_dataset *d, const char *dir, int64_t classes, bool test_only) {
+    idx_part part[2] = {{.images.path = NULL}, {.images.path = NULL}};
+    rt_part *to[2] = {&d->train, &d->test};
+    rt_status st = RT_OK;
+    RT_TRY_GOTO(idx_part_find(&part[0], dir, "train"));
+    RT_TRY_GOTO(idx_part_find(&part[1], dir, "t10k"));
+    if (part[0].images.path == NULL && part[1].images.path == NULL)
+        RT_FAIL_GOTO(RT_E_INPUT,
+                     "%s: no train-images-idx3-ubyte and no t10k-images-idx3-ubyte (plain, .gz or .xz)", dir);
+    bool skip_train = test_only && part[1].images.path;
+    for (int i = 0; i < 2; i++)
+        if (part[i].labels.path && (classes == 0 || i == 1 || !skip_train))
+            RT_TRY_GOTO(idx_read(&part[i].labels, 1, 1));
+    d->classes = classes;
+    if (classes == 0)
+        d->classes = RT_MAX(idx_label_max(&part[0].labels), idx_label_max(&part[1].labels)) + 1;
+    for (int i = 0; i < 2; i++)
+        if (part[i].images.path && (i == 1 || !skip_train)) {
+            RT_TRY_GOTO(idx_read(&part[i].images, 3, 4));
+            RT_TRY_GOTO(idx_part_take(d, to[i], &part[i]));
+        }
+done:
+    for (int i = 0; i < 2; i++) {
+        idx_deinit(&part[i].images);
+        idx_deinit(&part[i].labels);
+    }
+    return st;
+}
+
+rt_status rt_load_idx(rt_dataset *d, const rt_spec *s, rt_data_options o) {
+    static const char *const keys[] = {"classes"};
+    int64_t classes = 0;
+    RT_TRY(rt_spec_check(s, 1, 1, keys, 1));
+    RT_TRY(rt_spec_get_i64(s, "classes", 1, 256, &classes));
+    return idx_load(d, s->path[0], classes, o.test_only);
+}
+
+rt_status rt_load_mnist(rt_dataset *d, const rt_spec *s, rt_data_options o) {
+    RT_TRY(rt_spec_check(s, 1, 1, NULL, 0));
+    return idx_load(d, s->path[0], 10, o.test_only);
+}
+
+rt_status rt_load_fashion_mnist(rt_dataset *d, const rt_spec *s, rt_data_options o) {
+    RT_TRY(rt_spec_check(s, 0, 1, NULL, 0));
+    const char *dir = s->paths ? s->path[0] : fashion_dir;
+    RT_FAIL_IF(s->paths == 0 && !rt_dir_exists(dir), RT_E_INPUT,
+               "%s is not there: install Debian package dataset-fashion-mnist, or say fashion-mnist:DIR",
+               dir);
+    RT_TRY(idx_load(d, dir, 10, o.test_only));
+    return rt_dataset_name_classes(d, fashion_names);
+}
