@@ -1,0 +1,150 @@
+/*
+ * subset.c - rows of a part: all, a list, or the two sides of a train/validation split; and their moments.
+ *
+ * Deviations are of the population (divided by n), from a second pass around the mean. Bytes are counted
+ * first: the moments of an image channel come from 256 exact counts. A column is constant when its smallest
+ * and largest values are equal, not when a rounded deviation is small; constant columns get deviation 1, so
+ * that standardising only centres them.
+ */
+#include "data/data_int.h"
+
+#include "base/alloc.h"
+#include "base/rng.h"
+
+#include <math.h>
+#include <string.h>
+
+static rt_status subset_new(rt_subset *out, const rt_part *p, int64_t n) {
+    *out = (rt_subset){.part = p, .n = n};
+    return rt_calloc(&out->index, (size_t)n + 1, sizeof *out->index);
+}
+
+rt_status rt_subset_all(rt_subset *out, const rt_part *p) {
+    RT_TRY(subset_new(out, p, p->n));
+    for (int64_t i = 0; i < p->n; i++)
+        out->index[i] = i;
+    return RT_OK;
+}
+
+rt_status rt_subset_rows(rt_subset *out, const rt_part *p, const int64_t *rows, int64_t n) {
+    *out = (rt_subset){.part = p};
+    for (int64_t i = 0; i < n; i++)
+        RT_FAIL_IF(rows[i] < 0 || rows[i] >= p->n, RT_E_USAGE, "row %lld, wanted 0 to %lld",
+                   (long long)rows[i], (long long)p->n - 1);
+    RT_TRY(subset_new(out, p, n));
+    if (n > 0)
+        memcpy(out->index, rows, (size_t)n * sizeof *rows);
+    return RT_OK;
+}
+
+rt_status rt_subset_split(rt_subset *train, rt_subset *valid, const rt_part *p, int64_t valid_n, bool shuffle,
+                          uint64_t seed) {
+    *train = *valid = (rt_subset){.part = p};
+    RT_FAIL_IF(valid_n < 0 || valid_n >= p->n, RT_E_USAGE, "%lld validation rows of %lld, wanted 0 to %lld",
+               (long long)valid_n, (long long)p->n, (long long)p->n - 1);
+    int64_t *order = NULL;
+    uint8_t *is_valid = NULL;
+    rt_status st = RT_OK;
+    RT_TRY_GOTO(rt_calloc(&is_valid, (size_t)p->n, 1));
+    RT_TRY_GOTO(rt_calloc(&order, (size_t)p->n, sizeof *order));
+    RT_TRY_GOTO(subset_new(train, p, p->n - valid_n));
+    RT_TRY_GOTO(subset_new(valid, p, valid_n));
+    if (shuffle)
+        rt_rng_permutation(rt_rng_make(seed, RT_RNG_SPLIT, 0, 0), order, p->n);
+    for (int64_t i = 0; i < valid_n; i++)
+        is_valid[shuffle ? order[i] : p->n - 1 - i] = 1;
+    int64_t at[2] = {0, 0};
+    for (int64_t i = 0; i < p->n; i++)
+        (is_valid[i] ? valid : train)->index[at[is_valid[i]]++] = i;
+done:
+    rt_free(order);
+    rt_free(is_valid);
+    if (st != RT_OK) {
+        rt_subset_deinit(train);
+        rt_subset_deinit(valid);
+    }
+    return st;
+}
+
+void rt_subset_deinit(rt_subset *s) {
+    rt_free(s->index);
+    *s = (rt_subset){.part = NULL};
+}
+
+typedef struct moments {
+    double mean, m2, min, max, n;
+} moments;
+
+static void moments_finish(const moments *m, double *mean, double *std) {
+    *mean = m->n > 0 ? m->mean : 0;
+    *std = m->n > 0 && m->min < m->max ? sqrt(m->m2 / m->n) : 1;
+    if (!(*std > 0))
+        *std = 1; /* a spread so small that its square vanishes */
+    if (m->n > 0 && m->min == m->max)
+        *mean = m->min;
+}
+
+/* Channel c of u8 images. */
+static moments moments_u8(const rt_subset *s, int64_t plane, int64_t channels, int64_t c) {
+    int64_t count[256] = {0};
+    for (int64_t i = 0; i < s->n; i++) {
+        const uint8_t *p = s->part->u8 + (s->index[i] * channels + c) * plane;
+        for (int64_t k = 0; k < plane; k++)
+            count[p[k]]++;
+    }
+    moments m = {.n = (double)s->n * (double)plane, .min = INFINITY, .max = -INFINITY};
+    for (int v = 0; v < 256; v++) {
+        m.mean += (double)count[v] * (v / 255.0);
+        if (count[v] > 0) {
+            m.min = RT_MIN(m.min, v / 255.0);
+            m.max = RT_MAX(m.max, v / 255.0);
+        }
+    }
+    m.mean /= m.n;
+    for (int v = 0; v < 256; v++)
+        m.m2 += (double)count[v] * (v / 255.0 - m.mean) * (v / 255.0 - m.mean);
+    return m;
+}
+
+/* `plane` neighbouring values starting at `first` of rows of `stride` floats. */
+static moments moments_f32(const rt_subset *s, const float *base, int64_t stride, int64_t first,
+                           int64_t plane) {
+    moments m = {.n = (double)s->n * (double)plane, .min = INFINITY, .max = -INFINITY};
+    for (int64_t i = 0; i < s->n; i++) {
+        const float *p = base + s->index[i] * stride + first;
+        for (int64_t k = 0; k < plane; k++) {
+            m.mean += p[k];
+            m.min = RT_MIN(m.min, p[k]);
+            m.max = RT_MAX(m.max, p[k]);
+        }
+    }
+    m.mean /= m.n;
+    for (int64_t i = 0; i < s->n; i++) {
+        const float *p = base + s->index[i] * stride + first;
+        for (int64_t k = 0; k < plane; k++)
+            m.m2 += (p[k] - m.mean) * (p[k] - m.mean);
+    }
+    return m;
+}
+
+void rt_subset_moments(const rt_subset *s, rt_shape row, double *mean, double *std, double *target_mean,
+                       double *target_std) {
+    int64_t elems = rt_shape_elems(&row), groups = row.rank == 3 ? row.d[0] : elems,
+            plane = elems / RT_MAX(groups, 1);
+    for (int64_t c = 0; c < groups; c++) {
+        moments m = {.n = 0};
+        if (s->n > 0)
+            m = s->part->u8 ? moments_u8(s, plane, groups, c)
+                            : moments_f32(s, s->part->f32, elems, c * plane, plane);
+        moments_finish(&m, &mean[c], &std[c]);
+    }
+    moments t = {.n = 0};
+    if (s->n > 0 && s->part->target)
+        t = moments_f32(s, s->part->target, 1, 0, 1);
+    double mean_y, std_y;
+    moments_finish(&t, &mean_y, &std_y);
+    if (target_mean)
+        *target_mean = mean_y;
+    if (target_std)
+        *target_std = std_y;
+}
