@@ -1,13 +1,13 @@
 /*
  * bytes.c - a whole file in memory, unpacked when its first bytes say gzip or xz.
  *
- * A compressed file states its size only at its end, and may lie. So the output grows by doubling and stops at the smaller of
- * two limits: the caller's, and a ratio. Deflate cannot exceed 1032:1; honest data stays far below 1000:1, and a bomb of a few
- * kilobytes can then never become more than a few megabytes.
+ * A compressed file states its size only at its end, and may lie. So the output grows by doubling and stops
+ * at the smaller of two limits: the caller's, and a ratio. Deflate cannot exceed 1032:1; honest data stays
+ * far below 1000:1, and a bomb of a few kilobytes can then never become more than a few megabytes.
  *
- * A stream must end where the file ends: several members (gzip) or streams (xz) one behind the other are fine, anything else
- * behind the last one is refused, and so is a stream that stops early. Both libraries check their checksums; both take
- * memory from our allocator.
+ * A stream must end where the file ends: several members (gzip) or streams (xz) one behind the other are
+ * fine, anything else behind the last one is refused, and so is a stream that stops early. Both libraries
+ * check their checksums; both take memory from our allocator.
  */
 #include "io/io_int.h"
 
@@ -40,8 +40,8 @@ static rt_status bytes_out_init(bytes_out *o, size_t src_n, size_t max_bytes, co
 }
 
 static rt_status bytes_out_grow(bytes_out *o) {
-    RT_FAIL_IF(o->cap >= o->limit, RT_E_INPUT, "%s: unpacks to more than %zu bytes, the limit for this file", o->name,
-               o->limit);
+    RT_FAIL_IF(o->cap >= o->limit, RT_E_INPUT, "%s: unpacks to more than %zu bytes, the limit for this file",
+               o->name, o->limit);
     size_t cap = o->cap > o->limit / 2 ? o->limit : o->cap * 2;
     RT_TRY(rt_realloc(&o->p, o->cap + 1, cap + 1));
     o->cap = cap;
@@ -79,13 +79,15 @@ static rt_status bytes_gunzip(bytes_out *o, const uint8_t *src, size_t n) {
             if (at == n)
                 break;
             if (n - at < 2 || src[at] != 0x1f || src[at + 1] != 0x8b)
-                RT_FAIL_GOTO(RT_E_INPUT, "%s: %zu bytes of garbage behind the gzip stream at byte %zu", o->name, n - at, at);
+                RT_FAIL_GOTO(RT_E_INPUT, "%s: %zu bytes of garbage behind the gzip stream at byte %zu",
+                             o->name, n - at, at);
             if (inflateReset(&z) != Z_OK)
                 RT_FAIL_GOTO(RT_E_INPUT, "%s: cannot restart the gzip stream at byte %zu", o->name, at);
         } else if (rc == Z_MEM_ERROR) {
             RT_FAIL_GOTO(RT_E_MEMORY, "%s: no memory to unpack", o->name);
         } else if (rc != Z_OK && rc != Z_BUF_ERROR) {
-            RT_FAIL_GOTO(RT_E_INPUT, "%s: damaged gzip stream near byte %zu: %s", o->name, at, z.msg ? z.msg : "bad data");
+            RT_FAIL_GOTO(RT_E_INPUT, "%s: damaged gzip stream near byte %zu: %s", o->name, at,
+                         z.msg ? z.msg : "bad data");
         } else if (at == n && z.avail_out > 0) {
             RT_FAIL_GOTO(RT_E_INPUT, "%s: gzip stream is truncated at byte %zu", o->name, n);
         }
@@ -110,7 +112,8 @@ static rt_status bytes_unxz(bytes_out *o, const uint8_t *src, size_t n) {
     lzma_stream x = LZMA_STREAM_INIT;
     x.allocator = &allocator;
     rt_status st = RT_OK;
-    if (lzma_stream_decoder(&x, bytes_lzma_memory, LZMA_CONCATENATED | LZMA_TELL_UNSUPPORTED_CHECK) != LZMA_OK)
+    if (lzma_stream_decoder(&x, bytes_lzma_memory, LZMA_CONCATENATED | LZMA_TELL_UNSUPPORTED_CHECK) !=
+        LZMA_OK)
         RT_FAIL_GOTO(RT_E_MEMORY, "%s: no memory to unpack", o->name);
     x.next_in = src;
     x.avail_in = n;
@@ -139,7 +142,8 @@ static rt_status bytes_unxz(bytes_out *o, const uint8_t *src, size_t n) {
         case LZMA_UNSUPPORTED_CHECK:
             RT_FAIL_GOTO(RT_E_INPUT, "%s: xz stream with a checksum this library cannot verify", o->name);
         default:
-            RT_FAIL_GOTO(RT_E_INPUT, "%s: damaged xz stream, or garbage behind it, near byte %zu", o->name, at);
+            RT_FAIL_GOTO(RT_E_INPUT, "%s: damaged xz stream, or garbage behind it, near byte %zu", o->name,
+                         at);
         }
     }
 done:
@@ -180,7 +184,8 @@ rt_status rt_bytes_read(const char *path, size_t max_bytes, uint8_t **data, size
     RT_TRY(rt_file_read(path, raw_max, &raw, &raw_n));
     rt_status st = rt_bytes_decode(raw, raw_n, path, max_bytes, &unpacked, &unpacked_n);
     if (st == RT_OK && unpacked == NULL && raw_n > max_bytes)
-        st = rt_error_set(RT_E_INPUT, __FILE__, __LINE__, "%s: %zu bytes, wanted at most %zu", path, raw_n, max_bytes);
+        st = rt_error_set(RT_E_INPUT, __FILE__, __LINE__, "%s: %zu bytes, wanted at most %zu", path, raw_n,
+                          max_bytes);
     if (st == RT_OK && unpacked == NULL) {
         *data = raw;
         *n = raw_n;

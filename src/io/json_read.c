@@ -1,13 +1,15 @@
 /*
  * json_read.c - a strict JSON reader (RFC 8259) for headers and records.
  *
- * The text is copied once and strings are unescaped in place, so they cost nothing more. Values are small nodes; the children of
- * an array or object stand side by side. While a container is open its children lie on a stack; when it closes they move to the
- * arena, behind them, for objects, the order of the keys sorted, by which duplicates are found and members looked up in
- * O(log n): a header with a million keys is read in n log n.
+ * The text is copied once and strings are unescaped in place, so they cost nothing more. Values are small
+ * nodes; the children of an array or object stand side by side. While a container is open its children lie on
+ * a stack; when it closes they move to the arena, behind them, for objects, the order of the keys sorted, by
+ * which duplicates are found and members looked up in O(log n): a header with a million keys is read in n log
+ * n.
  *
- * Refused: duplicate keys, NaN and Infinity, numbers beyond double, "-0" as an integer, control characters, broken UTF-8, lone
- * surrogates, U+0000, more than 64 levels, anything behind the value. The reader recurses once per level, never deeper.
+ * Refused: duplicate keys, NaN and Infinity, numbers beyond double, "-0" as an integer, control characters,
+ * broken UTF-8, lone surrogates, U+0000, more than 64 levels, anything behind the value. The reader recurses
+ * once per level, never deeper.
  */
 #include "io/io_int.h"
 
@@ -18,7 +20,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum json_kind { JSON_NULL, JSON_BOOL, JSON_INT, JSON_REAL, JSON_STR, JSON_ARRAY, JSON_OBJECT } json_kind;
+typedef enum json_kind {
+    JSON_NULL,
+    JSON_BOOL,
+    JSON_INT,
+    JSON_REAL,
+    JSON_STR,
+    JSON_ARRAY,
+    JSON_OBJECT
+} json_kind;
 
 typedef struct json_node {
     const char *key; /* of a member, else NULL */
@@ -53,11 +63,12 @@ typedef struct json_parser {
 #define JSON_FAIL(ps, what) return json_fail((ps), __LINE__, (what))
 
 static rt_status json_fail(const json_parser *ps, int line, const char *what) {
-    return rt_error_set(RT_E_INPUT, __FILE__, line, "%s: JSON line %lld column %lld: %s", ps->name, (long long)ps->row,
-                        (long long)(ps->at - ps->row_start) + 1, what);
+    return rt_error_set(RT_E_INPUT, __FILE__, line, "%s: JSON line %lld column %lld: %s", ps->name,
+                        (long long)ps->row, (long long)(ps->at - ps->row_start) + 1, what);
 }
 
-/* Newlines stand between values only, so lines are counted here (strings are rewritten in place, a later count would err). */
+/* Newlines stand between values only, so lines are counted here (strings are rewritten in place, a later
+ * count would err). */
 static void json_space(json_parser *ps) {
     for (; ps->at < ps->n; ps->at++) {
         char c = ps->p[ps->at];
@@ -109,9 +120,14 @@ static bool json_hex4(const json_parser *ps, size_t at, uint32_t *out) {
     return true;
 }
 
-/* Length of the UTF-8 sequence at p (n bytes there), 0 if it is not well-formed (overlong, surrogate, above U+10FFFF). */
+/* Length of the UTF-8 sequence at p (n bytes there), 0 if it is not well-formed (overlong, surrogate, above
+ * U+10FFFF). */
 static size_t json_utf8(const uint8_t *p, size_t n) {
-    size_t len = p[0] < 0x80 ? 1 : p[0] >= 0xc2 && p[0] < 0xe0 ? 2 : (p[0] & 0xf0) == 0xe0 ? 3 : p[0] >= 0xf0 && p[0] < 0xf5 ? 4 : 0;
+    size_t len = p[0] < 0x80                   ? 1
+                 : p[0] >= 0xc2 && p[0] < 0xe0 ? 2
+                 : (p[0] & 0xf0) == 0xe0       ? 3
+                 : p[0] >= 0xf0 && p[0] < 0xf5 ? 4
+                                               : 0;
     if (len == 0 || len > n)
         return 0;
     for (size_t i = 1; i < len; i++)
@@ -276,7 +292,8 @@ static int json_key_compare(const void *a, const void *b, void *children) {
 static rt_status json_close(json_parser *ps, json_node *v, int64_t base) {
     int64_t count = ps->top - base;
     size_t bytes = 0, order_bytes = 0;
-    if (!rt_size_mul((size_t)count, sizeof(json_node), &bytes) || !rt_size_mul((size_t)count, sizeof(int64_t), &order_bytes))
+    if (!rt_size_mul((size_t)count, sizeof(json_node), &bytes) ||
+        !rt_size_mul((size_t)count, sizeof(int64_t), &order_bytes))
         JSON_FAIL(ps, "too many values");
     if (v->kind != JSON_OBJECT)
         order_bytes = 0;

@@ -4,9 +4,10 @@
  *     "\x93NUMPY" major minor | length (u16 in version 1, u32 later) | header | data
  *     {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
  *
- * The header is a Python literal; we read only the dictionary that NumPy writes: its three keys in any order, plain strings, True or
- * False, a tuple of whole numbers. Types: f4 f8 u1 i4 i8 in either byte order; everything else, above all 'O' (pickled objects),
- * is refused. The data must be exactly as long as the shape says, and this is known before a byte is allocated.
+ * The header is a Python literal; we read only the dictionary that NumPy writes: its three keys in any order,
+ * plain strings, True or False, a tuple of whole numbers. Types: f4 f8 u1 i4 i8 in either byte order;
+ * everything else, above all 'O' (pickled objects), is refused. The data must be exactly as long as the shape
+ * says, and this is known before a byte is allocated.
  */
 #include "io/io_int.h"
 
@@ -29,7 +30,8 @@ typedef struct npy_header {
 } npy_header;
 
 static void npy_space(npy_header *h) {
-    while (h->at < h->n && (h->p[h->at] == ' ' || h->p[h->at] == '\t' || h->p[h->at] == '\n' || h->p[h->at] == '\r'))
+    while (h->at < h->n &&
+           (h->p[h->at] == ' ' || h->p[h->at] == '\t' || h->p[h->at] == '\n' || h->p[h->at] == '\r'))
         h->at++;
 }
 
@@ -193,8 +195,8 @@ rt_status rt_npy_decode(rt_npy *out, const uint8_t *src, size_t n, const char *n
     RT_FAIL_IF(memcmp(magic, "\x93NUMPY", 6) != 0, RT_E_INPUT, "%s: not an npy file", name);
     RT_TRY(rt_reader_u8(&r, &major));
     RT_TRY(rt_reader_u8(&r, &minor));
-    RT_FAIL_IF(major < 1 || major > 3 || minor != 0, RT_E_INPUT, "%s: npy version %d.%d, wanted 1.0, 2.0 or 3.0", name, major,
-               minor);
+    RT_FAIL_IF(major < 1 || major > 3 || minor != 0, RT_E_INPUT,
+               "%s: npy version %d.%d, wanted 1.0, 2.0 or 3.0", name, major, minor);
     uint32_t length = 0;
     if (major == 1) {
         uint16_t short_length = 0;
@@ -203,17 +205,17 @@ rt_status rt_npy_decode(rt_npy *out, const uint8_t *src, size_t n, const char *n
     } else {
         RT_TRY(rt_reader_u32le(&r, &length));
     }
-    RT_FAIL_IF(length > RT_NPY_HEADER_MAX, RT_E_INPUT, "%s: npy header of %u bytes, wanted at most %d", name, length,
-               RT_NPY_HEADER_MAX);
+    RT_FAIL_IF(length > RT_NPY_HEADER_MAX, RT_E_INPUT, "%s: npy header of %u bytes, wanted at most %d", name,
+               length, RT_NPY_HEADER_MAX);
     npy_header h = {.name = name, .n = length};
     RT_TRY(rt_reader_bytes(&r, &h.p, length));
     RT_TRY(npy_dictionary(&h));
     int64_t elems = 0;
     size_t bytes = 0;
-    RT_FAIL_IF(!rt_shape_count(&h.shape, &elems) || !rt_size_mul((size_t)elems, (size_t)h.itemsize, &bytes), RT_E_INPUT,
-               "%s: the size of the npy shape overflows", name);
-    RT_FAIL_IF(bytes != rt_reader_left(&r), RT_E_INPUT, "%s: %zu bytes of data, the npy shape wants %zu", name,
-               rt_reader_left(&r), bytes);
+    RT_FAIL_IF(!rt_shape_count(&h.shape, &elems) || !rt_size_mul((size_t)elems, (size_t)h.itemsize, &bytes),
+               RT_E_INPUT, "%s: the size of the npy shape overflows", name);
+    RT_FAIL_IF(bytes != rt_reader_left(&r), RT_E_INPUT, "%s: %zu bytes of data, the npy shape wants %zu",
+               name, rt_reader_left(&r), bytes);
     RT_TRY(rt_alloc(&out->data, bytes ? bytes : 1));
     out->kind = h.kind;
     out->itemsize = h.itemsize;
@@ -242,8 +244,8 @@ rt_status rt_npy_write(const char *path, rt_dtype t, const rt_shape *s, const vo
         [RT_DTYPE_F32] = "<f4", [RT_DTYPE_F64] = "<f8", [RT_DTYPE_I32] = "<i4", [RT_DTYPE_U8] = "|u1"};
     int64_t elems = 0;
     size_t bytes = 0;
-    RT_FAIL_IF(!rt_shape_count(s, &elems) || !rt_size_mul((size_t)elems, rt_dtype_size(t), &bytes), RT_E_USAGE,
-               "%s: the size of the shape overflows", path);
+    RT_FAIL_IF(!rt_shape_count(s, &elems) || !rt_size_mul((size_t)elems, rt_dtype_size(t), &bytes),
+               RT_E_USAGE, "%s: the size of the shape overflows", path);
     rt_str h;
     rt_writer *w = NULL;
     rt_status st = RT_OK;

@@ -2,14 +2,17 @@
  * safetensors.c - named tensors in one file, as PyTorch, JAX and Hugging Face read and write them.
  *
  *     u64 little-endian N | N bytes of JSON | tensor bytes
- *     {"__metadata__": {"key": "text", ...}, "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...}
+ *     {"__metadata__": {"key": "text", ...}, "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0,
+ * 24]}, ...}
  *
- * Offsets count from the end of the header. Every byte behind the header belongs to exactly one tensor: holes, overlaps and
- * trailing bytes are refused, because a file with hidden parts, or a small file that claims huge tensors, is an attack. Tensors
- * without elements may share an offset with a neighbour. Types of less than a byte are refused, and so is a rank above
- * RT_MAX_RANK. Products are checked: [4194305, 4194305, 211106198978564] must not wrap to 4 elements.
+ * Offsets count from the end of the header. Every byte behind the header belongs to exactly one tensor:
+ * holes, overlaps and trailing bytes are refused, because a file with hidden parts, or a small file that
+ * claims huge tensors, is an attack. Tensors without elements may share an offset with a neighbour. Types of
+ * less than a byte are refused, and so is a rank above RT_MAX_RANK. Products are checked: [4194305, 4194305,
+ * 211106198978564] must not wrap to 4 elements.
  *
- * The file is read, not mapped: saving over a mapped file would destroy it, and a short file would fault later.
+ * The file is read, not mapped: saving over a mapped file would destroy it, and a short file would fault
+ * later.
  */
 #include "io/io_int.h"
 
@@ -38,8 +41,9 @@ struct rt_safetensors {
 static const struct {
     const char *name;
     size_t size;
-} st_types[] = {{"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"I64", 8}, {"I32", 4},     {"I16", 2},     {"I8", 1},
-                {"U64", 8}, {"U32", 4}, {"U16", 2}, {"U8", 1},   {"BOOL", 1}, {"F8_E4M3", 1}, {"F8_E5M2", 1}};
+} st_types[] = {{"F64", 8}, {"F32", 4}, {"F16", 2},  {"BF16", 2},    {"I64", 8},
+                {"I32", 4}, {"I16", 2}, {"I8", 1},   {"U64", 8},     {"U32", 4},
+                {"U16", 2}, {"U8", 1},  {"BOOL", 1}, {"F8_E4M3", 1}, {"F8_E5M2", 1}};
 
 static size_t st_type_size(const char *dtype) {
     for (int64_t i = 0; i < RT_COUNT(st_types); i++)
@@ -51,8 +55,8 @@ static size_t st_type_size(const char *dtype) {
 static rt_status st_shape(rt_shape *out, rt_jval list, const char *file, const char *name) {
     int64_t rank = rt_jval_len(list);
     RT_FAIL_IF(!rt_jval_is_array(list), RT_E_INPUT, "%s: tensor %.200s: shape is not a list", file, name);
-    RT_FAIL_IF(rank > RT_MAX_RANK, RT_E_INPUT, "%s: tensor %.200s has %lld dimensions, wanted at most %d", file, name,
-               (long long)rank, RT_MAX_RANK);
+    RT_FAIL_IF(rank > RT_MAX_RANK, RT_E_INPUT, "%s: tensor %.200s has %lld dimensions, wanted at most %d",
+               file, name, (long long)rank, RT_MAX_RANK);
     *out = rt_shape0();
     out->rank = (int)rank;
     for (int64_t i = 0; i < rank; i++)
@@ -65,8 +69,8 @@ static rt_status st_entry(rt_st_tensor *t, rt_jval v, const char *name, const ui
                           const char *file) {
     rt_jval offsets = rt_jval_get(v, "data_offsets");
     *t = (rt_st_tensor){.name = name};
-    RT_FAIL_IF(!rt_jval_str(rt_jval_get(v, "dtype"), &t->dtype) || rt_jval_get(v, "shape") == NULL || offsets == NULL ||
-                   rt_jval_len(v) != 3,
+    RT_FAIL_IF(!rt_jval_str(rt_jval_get(v, "dtype"), &t->dtype) || rt_jval_get(v, "shape") == NULL ||
+                   offsets == NULL || rt_jval_len(v) != 3,
                RT_E_INPUT, "%s: tensor %.200s: wanted exactly dtype, shape and data_offsets", file, name);
     size_t size = st_type_size(t->dtype), bytes = 0;
     RT_FAIL_IF(size == 0, RT_E_INPUT, "%s: tensor %.200s has unknown type %.40s", file, name, t->dtype);
@@ -78,10 +82,11 @@ static rt_status st_entry(rt_st_tensor *t, rt_jval v, const char *name, const ui
                    !rt_jval_i64(rt_jval_at(offsets, 0), &begin) || !rt_jval_i64(rt_jval_at(offsets, 1), &end),
                RT_E_INPUT, "%s: tensor %.200s: data_offsets is not a pair of whole numbers", file, name);
     RT_FAIL_IF(begin < 0 || end < begin || (uint64_t)end > data_n, RT_E_INPUT,
-               "%s: tensor %.200s: offsets [%lld, %lld] outside the %zu bytes of data", file, name, (long long)begin,
-               (long long)end, data_n);
-    RT_FAIL_IF((size_t)(end - begin) != bytes, RT_E_INPUT, "%s: tensor %.200s has %lld bytes, its shape wants %zu", file,
-               name, (long long)(end - begin), bytes);
+               "%s: tensor %.200s: offsets [%lld, %lld] outside the %zu bytes of data", file, name,
+               (long long)begin, (long long)end, data_n);
+    RT_FAIL_IF((size_t)(end - begin) != bytes, RT_E_INPUT,
+               "%s: tensor %.200s has %lld bytes, its shape wants %zu", file, name, (long long)(end - begin),
+               bytes);
     t->data = data + begin;
     t->bytes = bytes;
     return RT_OK;
@@ -107,12 +112,14 @@ static rt_status st_check_cover(const rt_safetensors *s, const uint8_t *data, si
     for (int64_t i = 0; i < s->count; i++) {
         size_t begin = (size_t)((const uint8_t *)order[i]->data - data);
         if (begin != at)
-            RT_FAIL_GOTO(RT_E_INPUT, "%s: tensor %.200s begins at byte %zu of the data, wanted %zu (%s)", s->name,
-                         order[i]->name, begin, at, begin < at ? "tensors overlap" : "there is a hole");
+            RT_FAIL_GOTO(RT_E_INPUT, "%s: tensor %.200s begins at byte %zu of the data, wanted %zu (%s)",
+                         s->name, order[i]->name, begin, at,
+                         begin < at ? "tensors overlap" : "there is a hole");
         at += order[i]->bytes;
     }
     if (at != data_n)
-        RT_FAIL_GOTO(RT_E_INPUT, "%s: %zu bytes of data, but the tensors end at byte %zu", s->name, data_n, at);
+        RT_FAIL_GOTO(RT_E_INPUT, "%s: %zu bytes of data, but the tensors end at byte %zu", s->name, data_n,
+                     at);
 done:
     rt_free(order);
     return st;
@@ -138,8 +145,8 @@ static rt_status st_parse(rt_safetensors *s, size_t n) {
     const uint8_t *header = NULL;
     RT_TRY(rt_reader_u64le(&r, &header_n));
     RT_FAIL_IF(header_n > RT_ST_HEADER_MAX || header_n > rt_reader_left(&r), RT_E_INPUT,
-               "%s: header of %llu bytes, but %zu are left and %d allowed", s->name, (unsigned long long)header_n,
-               rt_reader_left(&r), RT_ST_HEADER_MAX);
+               "%s: header of %llu bytes, but %zu are left and %d allowed", s->name,
+               (unsigned long long)header_n, rt_reader_left(&r), RT_ST_HEADER_MAX);
     RT_TRY(rt_reader_bytes(&r, &header, (size_t)header_n));
     RT_FAIL_IF(header_n < 2 || header[0] != '{', RT_E_INPUT, "%s: header does not begin with '{'", s->name);
     RT_TRY(rt_jdoc_parse(&s->doc, (const char *)header, (size_t)header_n, s->name));
@@ -224,7 +231,8 @@ const rt_st_meta *rt_safetensors_meta_get(const rt_safetensors *s, int64_t i) {
 
 const char *rt_safetensors_meta(const rt_safetensors *s, const char *key) {
     const char *text = NULL;
-    return rt_jval_str(rt_jval_get(rt_jval_get(rt_jdoc_root(s->doc), "__metadata__"), key), &text) ? text : NULL;
+    return rt_jval_str(rt_jval_get(rt_jval_get(rt_jdoc_root(s->doc), "__metadata__"), key), &text) ? text
+                                                                                                   : NULL;
 }
 
 /* ---- numbers as stored: little-endian, at any alignment ---- */
@@ -256,8 +264,9 @@ static float st_half(uint32_t h) {
 
 rt_status rt_safetensors_to_f32(const rt_safetensors *s, const rt_st_tensor *t, float *dst, int64_t count) {
     size_t size = st_type_size(t->dtype);
-    RT_FAIL_IF(size == 0 || t->bytes / size != (size_t)count, RT_E_INPUT, "%s: tensor %.200s has %zu elements, wanted %lld",
-               s->name, t->name, size ? t->bytes / size : 0, (long long)count);
+    RT_FAIL_IF(size == 0 || t->bytes / size != (size_t)count, RT_E_INPUT,
+               "%s: tensor %.200s has %zu elements, wanted %lld", s->name, t->name,
+               size ? t->bytes / size : 0, (long long)count);
     const uint8_t *p = t->data;
     if (strcmp(t->dtype, "F32") == 0) {
         for (int64_t i = 0; i < count; i++)
@@ -276,7 +285,8 @@ rt_status rt_safetensors_to_f32(const rt_safetensors *s, const rt_st_tensor *t, 
         for (int64_t i = 0; i < count; i++)
             dst[i] = st_half((uint32_t)st_load(p + 2 * i, 2));
     } else {
-        RT_FAIL(RT_E_INPUT, "%s: tensor %.200s has type %s, wanted F32, F64, F16 or BF16", s->name, t->name, t->dtype);
+        RT_FAIL(RT_E_INPUT, "%s: tensor %.200s has type %s, wanted F32, F64, F16 or BF16", s->name, t->name,
+                t->dtype);
     }
     return RT_OK;
 }
@@ -287,15 +297,18 @@ static rt_status st_check_tensor(const char *path, const rt_st_tensor *t, rt_map
     size_t size = st_type_size(t->dtype), bytes = 0;
     int64_t elems = 0;
     RT_FAIL_IF(size == 0, RT_E_USAGE, "%s: tensor %s has unknown type %s", path, t->name, t->dtype);
-    RT_FAIL_IF(!rt_shape_count(&t->shape, &elems) || !rt_size_mul((size_t)elems, size, &bytes) || bytes != t->bytes,
-               RT_E_USAGE, "%s: tensor %s has %zu bytes, its shape wants %zu", path, t->name, t->bytes, bytes);
+    RT_FAIL_IF(
+        !rt_shape_count(&t->shape, &elems) || !rt_size_mul((size_t)elems, size, &bytes) || bytes != t->bytes,
+        RT_E_USAGE, "%s: tensor %s has %zu bytes, its shape wants %zu", path, t->name, t->bytes, bytes);
     bool existed = false;
     RT_TRY(rt_map_put(seen, t->name, 0, &existed));
-    RT_FAIL_IF(existed || strcmp(t->name, "__metadata__") == 0, RT_E_USAGE, "%s: tensor name %s is taken", path, t->name);
+    RT_FAIL_IF(existed || strcmp(t->name, "__metadata__") == 0, RT_E_USAGE, "%s: tensor name %s is taken",
+               path, t->name);
     return RT_OK;
 }
 
-static void st_write_header(rt_str *h, const rt_st_tensor *t, int64_t n, const rt_st_meta *meta, int64_t nmeta) {
+static void st_write_header(rt_str *h, const rt_st_tensor *t, int64_t n, const rt_st_meta *meta,
+                            int64_t nmeta) {
     rt_json j;
     rt_json_init(&j, h, false);
     rt_json_object_begin(&j, NULL);
@@ -325,7 +338,8 @@ static void st_write_header(rt_str *h, const rt_st_tensor *t, int64_t n, const r
         rt_str_append_char(h, ' ');
 }
 
-rt_status rt_safetensors_write(const char *path, const rt_st_tensor *t, int64_t n, const rt_st_meta *meta, int64_t nmeta) {
+rt_status rt_safetensors_write(const char *path, const rt_st_tensor *t, int64_t n, const rt_st_meta *meta,
+                               int64_t nmeta) {
     rt_str h;
     rt_map seen;
     rt_writer *w = NULL;
@@ -337,7 +351,8 @@ rt_status rt_safetensors_write(const char *path, const rt_st_tensor *t, int64_t 
     st_write_header(&h, t, n, meta, nmeta);
     RT_TRY_GOTO(rt_str_status(&h));
     if (h.len > RT_ST_HEADER_MAX)
-        RT_FAIL_GOTO(RT_E_USAGE, "%s: header of %zu bytes, the format allows %d", path, h.len, RT_ST_HEADER_MAX);
+        RT_FAIL_GOTO(RT_E_USAGE, "%s: header of %zu bytes, the format allows %d", path, h.len,
+                     RT_ST_HEADER_MAX);
     uint8_t length[8];
     for (size_t i = 0; i < 8; i++)
         length[i] = (uint8_t)((uint64_t)h.len >> (8 * i));

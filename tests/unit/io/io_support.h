@@ -1,6 +1,7 @@
 /*
- * io_support.h - what the tests of io and data share: a scratch directory, files written byte by byte, packing with zlib and
- * liblzma, and the two torments every reader must survive: the file cut at every byte, and bytes changed.
+ * io_support.h - what the tests of io and data share: a scratch directory, files written byte by byte,
+ * packing with zlib and liblzma, and the two torments every reader must survive: the file cut at every byte,
+ * and bytes changed.
  */
 #ifndef RT_TESTS_IO_SUPPORT_H
 #define RT_TESTS_IO_SUPPORT_H
@@ -102,7 +103,8 @@ static inline uint8_t *pack_xz(const void *src, size_t n, size_t *out_n) {
     return out;
 }
 
-/* A reader under test: takes bytes in a block of exactly n bytes, returns its status and frees what it made. */
+/* A reader under test: takes bytes in a block of exactly n bytes, returns its status and frees what it made.
+ */
 typedef rt_status (*reader_fn)(const uint8_t *data, size_t n);
 
 static inline rt_status torment_run(reader_fn read, const uint8_t *data, size_t n) {
@@ -123,7 +125,8 @@ static inline void torment_truncate(reader_fn read, const uint8_t *data, size_t 
     }
 }
 
-/* Any byte may be anything: accepted or refused, but never a crash, never a strange status. Returns the number refused. */
+/* Any byte may be anything: accepted or refused, but never a crash, never a strange status. Returns the
+ * number refused. */
 static inline size_t torment_flip(reader_fn read, const uint8_t *data, size_t n) {
     static const uint8_t masks[] = {0x01, 0x80, 0xff, 0x20};
     uint8_t *copy = malloc(n);

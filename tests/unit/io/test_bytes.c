@@ -133,8 +133,9 @@ static void test_files(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_torment), cmocka_unit_test(test_garbage_behind),
-        cmocka_unit_test(test_bomb),       cmocka_unit_test(test_files),
+        cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_torment),
+        cmocka_unit_test(test_garbage_behind), cmocka_unit_test(test_bomb),
+        cmocka_unit_test(test_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

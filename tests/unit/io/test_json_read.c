@@ -13,8 +13,9 @@ static rt_status read_json(const uint8_t *data, size_t n) {
 
 static void test_values(void **state) {
     (void)state;
-    static const char text[] = " {\"a\": [1, -2.5e1, true, false, null, \"x\\n\\u00e9\\ud83d\\ude00\\\"\"],\n"
-                               "  \"b\": {}, \"big\": 9223372036854775807, \"bigger\": 9223372036854775808, \"z\": -0}\r\n";
+    static const char text[] =
+        " {\"a\": [1, -2.5e1, true, false, null, \"x\\n\\u00e9\\ud83d\\ude00\\\"\"],\n"
+        "  \"b\": {}, \"big\": 9223372036854775807, \"bigger\": 9223372036854775808, \"z\": -0}\r\n";
     rt_jdoc *d = NULL;
     assert_ok(rt_jdoc_parse(&d, text, sizeof text - 1, "t.json"));
     rt_jval root = rt_jdoc_root(d), a = rt_jval_get(root, "a");
@@ -52,11 +53,61 @@ static void test_values(void **state) {
 static void test_refused(void **state) {
     (void)state;
     static const char *const bad[] = {
-        "", " ", "{", "}", "[", "]", "[1,]", "[,1]", "[1 2]", "{\"a\"}", "{\"a\":}", "{\"a\":1,}", "{a:1}", "{'a':1}", "nul", "True",
-        "NaN", "Infinity", "-Infinity", "+1", "-", ".5", "1.", "1e", "1e+", "01", "-01", "0x10", "1e999", "1 2", "{} {}", "[1]x",
-        "\"abc", "\"\\x\"", "\"\\u12\"", "\"\\u12g4\"", "\"\\ud800\"", "\"\\udc00\"", "\"\\ud800\\u0041\"", "\"\\u0000\"", "\"\\",
-        "\"\t\"", "\"\x80\"", "\"\xc0\xaf\"", "\"\xe0\x80\xaf\"", "\"\xed\xa0\x80\"", "\"\xf4\x90\x80\x80\"", "\"\xf8\"", "\"\xe2\x82",
-        "{\"a\":1,\"a\":2}", "{\"a\":1,\"\\u0061\":2}", "[{\"k\":{\"q\":1,\"r\":2,\"q\":1}}]", "// c\n1", "[1]/**/", "\xef\xbb\xbf{}",
+        "",
+        " ",
+        "{",
+        "}",
+        "[",
+        "]",
+        "[1,]",
+        "[,1]",
+        "[1 2]",
+        "{\"a\"}",
+        "{\"a\":}",
+        "{\"a\":1,}",
+        "{a:1}",
+        "{'a':1}",
+        "nul",
+        "True",
+        "NaN",
+        "Infinity",
+        "-Infinity",
+        "+1",
+        "-",
+        ".5",
+        "1.",
+        "1e",
+        "1e+",
+        "01",
+        "-01",
+        "0x10",
+        "1e999",
+        "1 2",
+        "{} {}",
+        "[1]x",
+        "\"abc",
+        "\"\\x\"",
+        "\"\\u12\"",
+        "\"\\u12g4\"",
+        "\"\\ud800\"",
+        "\"\\udc00\"",
+        "\"\\ud800\\u0041\"",
+        "\"\\u0000\"",
+        "\"\\",
+        "\"\t\"",
+        "\"\x80\"",
+        "\"\xc0\xaf\"",
+        "\"\xe0\x80\xaf\"",
+        "\"\xed\xa0\x80\"",
+        "\"\xf4\x90\x80\x80\"",
+        "\"\xf8\"",
+        "\"\xe2\x82",
+        "{\"a\":1,\"a\":2}",
+        "{\"a\":1,\"\\u0061\":2}",
+        "[{\"k\":{\"q\":1,\"r\":2,\"q\":1}}]",
+        "// c\n1",
+        "[1]/**/",
+        "\xef\xbb\xbf{}",
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         if (torment_run(read_json, (const uint8_t *)bad[i], strlen(bad[i])) != RT_E_INPUT)
@@ -111,7 +162,8 @@ static void test_many_keys(void **state) {
 
 static void test_torment(void **state) {
     (void)state;
-    static const char text[] = "{\"a\": [1, -2.5e1, true, null, \"x\\n\\u00e9\\ud83d\\ude00\xc3\xa9\"], \"b\": {\"c\": \"d\"}}";
+    static const char text[] =
+        "{\"a\": [1, -2.5e1, true, null, \"x\\n\\u00e9\\ud83d\\ude00\xc3\xa9\"], \"b\": {\"c\": \"d\"}}";
     uint64_t before = live_blocks();
     torment_truncate(read_json, (const uint8_t *)text, sizeof text - 1);
     assert_true(torment_flip(read_json, (const uint8_t *)text, sizeof text - 1) > 0);

@@ -53,8 +53,10 @@ static void test_orders(void **state) {
     const int32_t c_order[] = {1, 2, 3, 4, 5, 6}, f_order[] = {1, 3, 5, 2, 4, 6};
     for (int fortran = 0; fortran < 2; fortran++) {
         size_t n = 0;
-        uint8_t *file = build(2, fortran ? "{'descr': '>i4', 'fortran_order': True, 'shape': (2, 3), }\n"
-                                         : "{'shape': (2, 3), 'descr': '>i4', 'fortran_order': False}", big, sizeof big, &n);
+        uint8_t *file = build(2,
+                              fortran ? "{'descr': '>i4', 'fortran_order': True, 'shape': (2, 3), }\n"
+                                      : "{'shape': (2, 3), 'descr': '>i4', 'fortran_order': False}",
+                              big, sizeof big, &n);
         rt_npy a;
         assert_ok(rt_npy_decode(&a, file, n, "t"));
         assert_memory_equal(a.data, fortran ? f_order : c_order, sizeof c_order);
@@ -111,7 +113,8 @@ static void test_headers(void **state) {
             uint8_t *file = build(version, cases[i].header, zeros, cases[i].data, &n);
             rt_status want = version == 4 ? RT_E_INPUT : cases[i].want, st = torment_run(read_npy, file, n);
             if (st != want)
-                fail_msg("version %d %s: %s %s", version, cases[i].header, rt_status_name(st), rt_error_text());
+                fail_msg("version %d %s: %s %s", version, cases[i].header, rt_status_name(st),
+                         rt_error_text());
             free(file);
         }
 }
@@ -139,7 +142,8 @@ static void test_header_length(void **state) {
 static void test_torment(void **state) {
     (void)state;
     size_t n = 0;
-    uint8_t *file = build(1, "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }    \n", "abcdefghijklmnopqrstuvwx", 24, &n);
+    uint8_t *file = build(1, "{'descr': '<f4', 'fortran_order': True, 'shape': (2, 3), }    \n",
+                          "abcdefghijklmnopqrstuvwx", 24, &n);
     uint64_t before = live_blocks();
     torment_truncate(read_npy, file, n);
     assert_true(torment_flip(read_npy, file, n) > 0);

@@ -81,15 +81,17 @@ static void test_conversion(void **state) {
         size_t size;
         float want;
     } cases[] = {
-        {"F16", 0x3c00, 2, 1.0f},      {"F16", 0xc000, 2, -2.0f},         {"F16", 0x0001, 2, 0x1p-24f}, {"F16", 0x8000, 2, -0.0f},
-        {"F16", 0x7bff, 2, 65504.0f},  {"F16", 0x7c00, 2, INFINITY},      {"F16", 0x03ff, 2, 0x1.ff8p-15f},
-        {"BF16", 0x3f80, 2, 1.0f},     {"BF16", 0xc049, 2, -3.140625f},   {"F64", 0x3fd5555555555555, 8, (float)(1.0 / 3)},
+        {"F16", 0x3c00, 2, 1.0f},         {"F16", 0xc000, 2, -2.0f},
+        {"F16", 0x0001, 2, 0x1p-24f},     {"F16", 0x8000, 2, -0.0f},
+        {"F16", 0x7bff, 2, 65504.0f},     {"F16", 0x7c00, 2, INFINITY},
+        {"F16", 0x03ff, 2, 0x1.ff8p-15f}, {"BF16", 0x3f80, 2, 1.0f},
+        {"BF16", 0xc049, 2, -3.140625f},  {"F64", 0x3fd5555555555555, 8, (float)(1.0 / 3)},
         {"F32", 0x3f800000, 4, 1.0f},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char header[200];
-        snprintf(header, sizeof header, "{\"x\":{\"dtype\":\"%s\",\"shape\":[1],\"data_offsets\":[0,%zu]}}", cases[i].dtype,
-                 cases[i].size);
+        snprintf(header, sizeof header, "{\"x\":{\"dtype\":\"%s\",\"shape\":[1],\"data_offsets\":[0,%zu]}}",
+                 cases[i].dtype, cases[i].size);
         size_t n = 0;
         uint8_t *file = build(header, cases[i].size, &n), *copy = NULL;
         for (size_t b = 0; b < cases[i].size; b++)
@@ -106,7 +108,8 @@ static void test_conversion(void **state) {
     }
 }
 
-#define T(name, shape, b, e) "\"" name "\":{\"dtype\":\"U8\",\"shape\":[" shape "],\"data_offsets\":[" #b "," #e "]}"
+#define T(name, shape, b, e)                                                                                 \
+    "\"" name "\":{\"dtype\":\"U8\",\"shape\":[" shape "],\"data_offsets\":[" #b "," #e "]}"
 
 static void test_headers(void **state) {
     (void)state;
@@ -128,10 +131,10 @@ static void test_headers(void **state) {
         {"[]", 0, RT_E_INPUT},
         {"{" T("a", "8", 0, 8) "," T("b", "8", 4, 12) "}", 12, RT_E_INPUT}, /* overlap */
         {"{" T("a", "8", 0, 8) "," T("b", "8", 0, 8) "}", 8, RT_E_INPUT},
-        {"{" T("a", "4", 1, 5) "}", 5, RT_E_INPUT},                         /* hole first */
-        {"{" T("a", "4", 0, 4) "," T("b", "4", 5, 9) "}", 9, RT_E_INPUT},   /* hole between */
-        {"{" T("a", "4", 0, 4) "}", 5, RT_E_INPUT},                         /* byte behind */
-        {"{" T("a", "4", 0, 4) "," T("z", "0", 2, 2) "}", 4, RT_E_INPUT},   /* empty inside another */
+        {"{" T("a", "4", 1, 5) "}", 5, RT_E_INPUT},                       /* hole first */
+        {"{" T("a", "4", 0, 4) "," T("b", "4", 5, 9) "}", 9, RT_E_INPUT}, /* hole between */
+        {"{" T("a", "4", 0, 4) "}", 5, RT_E_INPUT},                       /* byte behind */
+        {"{" T("a", "4", 0, 4) "," T("z", "0", 2, 2) "}", 4, RT_E_INPUT}, /* empty inside another */
         {"{" T("a", "9", 0, 9) "}", 8, RT_E_INPUT},
         {"{" T("a", "4", 0, 5) "}", 5, RT_E_INPUT},
         {"{" T("a", "4", 4, 0) "}", 4, RT_E_INPUT},
@@ -147,7 +150,8 @@ static void test_headers(void **state) {
         {"{" T("a", "9223372036854775807,9223372036854775807", 0, 1) "}", 1, RT_E_INPUT},
         {"{" T("a", "4294967296,4294967296", 0, 0) "}", 0, RT_E_INPUT},
         {"{" T("a", "4", 0, 4) "," T("a", "4", 4, 8) "}", 8, RT_E_INPUT},
-        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4194305,4194305,211106198978564],\"data_offsets\":[0,16]}}", 16, RT_E_INPUT},
+        {"{\"a\":{\"dtype\":\"F32\",\"shape\":[4194305,4194305,211106198978564],\"data_offsets\":[0,16]}}",
+         16, RT_E_INPUT},
         {"{\"a\":{\"dtype\":\"F4\",\"shape\":[2],\"data_offsets\":[0,1]}}", 1, RT_E_INPUT},
         {"{\"a\":{\"dtype\":\"f32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4, RT_E_INPUT},
         {"{\"a\":{\"dtype\":5,\"shape\":[1],\"data_offsets\":[0,4]}}", 4, RT_E_INPUT},
@@ -196,7 +200,8 @@ static void test_header_length(void **state) {
 static void test_torment(void **state) {
     (void)state;
     size_t n = 0;
-    uint8_t *file = build("{\"__metadata__\":{\"k\":\"v\"}," T("a", "2,2", 0, 4) "," T("b", "4", 4, 8) "}", 8, &n);
+    uint8_t *file =
+        build("{\"__metadata__\":{\"k\":\"v\"}," T("a", "2,2", 0, 4) "," T("b", "4", 4, 8) "}", 8, &n);
     uint64_t before = live_blocks();
     torment_truncate(read_st, file, n);
     assert_true(torment_flip(read_st, file, n) > 0);
@@ -210,7 +215,8 @@ static void test_many(void **state) {
     rt_str_init(&h);
     rt_str_append(&h, "{");
     for (int i = 0; i < 100000; i++)
-        rt_str_appendf(&h, "%s\"t%d\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[%d,%d]}", i ? "," : "", i, i, i + 1);
+        rt_str_appendf(&h, "%s\"t%d\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[%d,%d]}",
+                       i ? "," : "", i, i, i + 1);
     rt_str_append(&h, "}");
     size_t n = 0;
     uint8_t *file = build(rt_str_text(&h), 100000, &n);
@@ -219,7 +225,8 @@ static void test_many(void **state) {
     rt_str_clear(&h);
     rt_str_append(&h, "{"); /* all on one byte */
     for (int i = 0; i < 100000; i++)
-        rt_str_appendf(&h, "%s\"t%d\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}", i ? "," : "", i);
+        rt_str_appendf(&h, "%s\"t%d\":{\"dtype\":\"U8\",\"shape\":[1],\"data_offsets\":[0,1]}", i ? "," : "",
+                       i);
     rt_str_append(&h, "}");
     file = build(rt_str_text(&h), 1, &n);
     assert_int_equal(read_st(file, n), RT_E_INPUT);
@@ -229,8 +236,9 @@ static void test_many(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_conversion), cmocka_unit_test(test_headers),
-        cmocka_unit_test(test_header_length), cmocka_unit_test(test_torment),    cmocka_unit_test(test_many),
+        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_conversion),
+        cmocka_unit_test(test_headers),    cmocka_unit_test(test_header_length),
+        cmocka_unit_test(test_torment),    cmocka_unit_test(test_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
