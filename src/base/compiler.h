@@ -16,6 +16,9 @@
 #define RT_NOINLINE __attribute__((noinline))
 #define RT_UNUSED __attribute__((unused))
 #define RT_ALIGNED(n) __attribute__((aligned(n)))
+#define RT_TARGET(isa) __attribute__((target(isa)))
+#define RT_PRAGMA(text) _Pragma(#text)
+#define RT_UNROLL(n) RT_PRAGMA(GCC unroll n)
 #else
 #define RT_MUST_CHECK
 #define RT_PRINTF(fmt_index, first_arg)
@@ -25,6 +28,8 @@
 #define RT_NOINLINE
 #define RT_UNUSED
 #define RT_ALIGNED(n) _Alignas(n)
+#define RT_TARGET(isa)
+#define RT_UNROLL(n)
 #endif
 
 /* Symbols of the shared library; everything else is hidden. */
