@@ -32,6 +32,10 @@ static void take(void *user, int member, int64_t row, int64_t n, const float *y)
     }
 }
 
+void rt_model_set_batch(rt_model *m, int64_t rows) {
+    m->batch = rows;
+}
+
 rt_status rt_model_predict(const rt_model *m, const rt_part *p, rt_pool *pool, float *out,
                            const volatile sig_atomic_t *stop) {
     if (p->n == 0)
@@ -48,7 +52,8 @@ rt_status rt_model_predict(const rt_model *m, const rt_part *p, rt_pool *pool, f
     RT_TRY_GOTO(rt_calloc(&blocks, (size_t)m->members, sizeof *blocks));
     for (int i = 0; i < m->members; i++)
         blocks[i] = rt_model_block(m, i);
-    RT_TRY_GOTO(rt_predictor_create(&predictor, m->net, m->params, PREDICT_BATCH, m->members, pool));
+    int64_t batch = RT_MIN(m->batch > 0 ? m->batch : (int64_t)PREDICT_BATCH, p->n);
+    RT_TRY_GOTO(rt_predictor_create(&predictor, m->net, m->params, batch, m->members, pool));
     RT_TRY_GOTO(rt_predictor_run(predictor, &all, order, blocks, m->members, take, &(target){m, out}, stop));
 done:
     rt_predictor_destroy(&predictor);

@@ -3,6 +3,7 @@
  *
  *   rt_config    every parameter of a run, one line each in params.def: parser, --help, YAML, saved resolved config, docs
  *   rt_step      the compiled training step of one or more members: graph, plan, execs, optimiser
+ *   rt_predictor networks in evaluation mode over many rows
  *   rt_model     one or more trained members with all they need to predict: weights, standardisation, class names
  *   rt_train_run the verb `train`: data, members, schedule, validation, checkpoints, files
  */
@@ -134,6 +135,18 @@ typedef struct rt_schedule {
 rt_status rt_schedule_parse(rt_schedule *out, const char *text, double lr, double warmup, double epochs) RT_MUST_CHECK;
 double rt_schedule_lr(const rt_schedule *s, double epoch); /* fractional epoch = steps / steps per epoch */
 
+/* ---- evaluation mode over many rows ---- */
+typedef struct rt_predictor rt_predictor;
+/* y (n, outputs) of rows [row, row + n) of the set. */
+typedef void (*rt_predictor_take)(void *user, int member, int64_t row, int64_t n, const float *y);
+rt_status rt_predictor_create(rt_predictor **out, const rt_net *net, rt_params *params, int64_t batch,
+                              int members, rt_pool *pool) RT_MUST_CHECK;
+void rt_predictor_destroy(rt_predictor **p);
+/* order: set->n positions in the set. */
+rt_status rt_predictor_run(rt_predictor *p, const rt_subset *set, const int64_t *order,
+                           const float *const *blocks, int members, rt_predictor_take take, void *user,
+                           const volatile sig_atomic_t *stop) RT_MUST_CHECK;
+
 /* ---- models ---- */
 typedef struct rt_model rt_model;
 /* A run directory (all members), or one or several model files of equal architecture. */
@@ -150,6 +163,8 @@ const char *rt_model_class_name(const rt_model *m, int64_t k);
 const char *rt_model_meta(const rt_model *m, const char *key); /* provenance; NULL if absent */
 /* Refuses data the model was not made for: other input shape, task, number or names of classes (both sides named). */
 rt_status rt_model_check_data(const rt_model *m, const rt_dataset *d) RT_MUST_CHECK;
+/* Rows per run of the predictions; 0: the default. Not part of the result. */
+void rt_model_set_batch(rt_model *m, int64_t rows);
 /* Raw inputs (n, row...) -> (n, members, outputs): logits; regression: mean and variance in the target's own units. stop may be NULL. */
 rt_status rt_model_predict(const rt_model *m, const rt_part *p, rt_pool *pool, float *out, const volatile sig_atomic_t *stop) RT_MUST_CHECK;
 

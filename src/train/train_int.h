@@ -21,18 +21,6 @@ rt_status rt_memory_check(size_t more, const char *what) RT_MUST_CHECK;
 /* Is the net so small that members are better run one per worker? passes: 1 forward, 3 with gradients. */
 bool rt_whole_batch(const rt_net *net, int members, double passes);
 
-/* ---- evaluation mode over many rows ---- */
-typedef struct rt_predictor rt_predictor;
-/* y (n, outputs) of rows [row, row + n) of the set. */
-typedef void (*rt_predictor_take)(void *user, int member, int64_t row, int64_t n, const float *y);
-rt_status rt_predictor_create(rt_predictor **out, const rt_net *net, rt_params *params, int64_t batch,
-                              int members, rt_pool *pool) RT_MUST_CHECK;
-void rt_predictor_destroy(rt_predictor **p);
-/* order: set->n positions in the set. */
-rt_status rt_predictor_run(rt_predictor *p, const rt_subset *set, const int64_t *order,
-                           const float *const *blocks, int members, rt_predictor_take take, void *user,
-                           const volatile sig_atomic_t *stop) RT_MUST_CHECK;
-
 /* ---- models ---- */
 struct rt_model {
     rt_arena arena; /* texts */
@@ -45,6 +33,7 @@ struct rt_model {
     int members;
     int64_t floats;
     float *blocks; /* (members, floats) */
+    int64_t batch; /* rows per run of the predictions; 0: the default */
     const rt_st_meta *meta;
     int64_t nmeta;
 };
