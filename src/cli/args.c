@@ -4,8 +4,7 @@
  *     retort VERB [WORD...] [--flag VALUE | --flag=VALUE | -f VALUE | -fVALUE | --switch | --no-switch] [-- WORD...]
  *
  * Which flags exist and what they mean is params.def's business: this file only cuts the words and hands them to
- * rt_config_set, which refuses what it does not know and names the nearest it does. While cutting, the flags are kept as text,
- * so that an interrupted run can say how to go on.
+ * rt_config_set, which refuses what it does not know and names the nearest it does.
  */
 #include "base/alloc.h"
 #include "cli/cli.h"
@@ -49,10 +48,9 @@ void cli_append_quoted(rt_str *out, const char *word) {
 static rt_status take_flag(rt_cli *c, int argc, char **argv, int *at, const char *key, size_t n, const char *glued) {
     const rt_param_info *p = find_param(key, n);
     const char *value = glued;
-    int first = *at;
     char name[64], origin[66];
     snprintf(name, sizeof name, "%.*s", (int)RT_MIN(n, sizeof name - 1), key);
-    snprintf(origin, sizeof origin, "%s%s", argv[first][1] == '-' ? "--" : "-", name);
+    snprintf(origin, sizeof origin, "%s%s", argv[*at][1] == '-' ? "--" : "-", name);
     if (!value && p && p->kind != RT_KIND_BOOL && *at + 1 < argc) {
         const char *next = argv[*at + 1];
         RT_FAIL_IF(rt_str_starts(next, "--"), RT_E_USAGE,
@@ -62,9 +60,6 @@ static rt_status take_flag(rt_cli *c, int argc, char **argv, int *at, const char
         ++*at;
     }
     RT_TRY(rt_config_set(&c->config, c->verb->bit, name, value, origin, false));
-    bool shown = p ? strcmp(p->key, "resume") != 0 && strcmp(p->key, "force") != 0 && strcmp(p->key, "stop-after") != 0 : true;
-    for (int i = first; shown && i <= *at; i++)
-        cli_append_quoted(&c->replay, argv[i]);
     return RT_OK;
 }
 

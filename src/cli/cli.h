@@ -40,7 +40,6 @@ typedef struct rt_cli {
     rt_config config;
     const char **args; /* words that are not flags */
     int nargs;
-    rt_str replay; /* the flags as given, quoted for a shell, without those that concern one call only */
     cli_term term;
     double started;
 } rt_cli;
@@ -129,9 +128,15 @@ rt_status cli_describe_npy(rt_cli *c, const char *path) RT_MUST_CHECK;
 rt_status cli_describe_run(rt_cli *c, const char *path) RT_MUST_CHECK;
 
 /* ---- progress of training (progress.c) ---- */
-void cli_show_progress(void *term, const rt_progress *p);
+typedef struct cli_progress {
+    cli_term *term;
+    double shown;                      /* when a line was last shown */
+    double valid_loss, valid_accuracy; /* of the last epoch that had them */
+    bool have_valid;
+} cli_progress;
+void cli_show_progress(void *cli_progress, const rt_progress *p); /* an rt_train_hooks.progress */
 
-/* Multiplications and additions per second one core can do at most, measured: sum over `threads` threads (peak.c). */
+/* Most multiplications and additions per second that the workers of a pool can do together, measured (peak.c). */
 double cli_peak_flops(rt_pool *pool, double seconds);
 
 #endif

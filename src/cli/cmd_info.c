@@ -1,5 +1,6 @@
 /*
- * cmd_info.c - retort info: an architecture as a table of layers, or what a file holds.
+ * cmd_info.c - retort info: an architecture as a table of layers, its compiled training step and the memory that takes, or what a
+ * file holds.
  */
 #include "base/alloc.h"
 #include "base/file.h"
@@ -11,6 +12,8 @@ typedef struct arch_report {
     rt_net *net;
     rt_layer_info *layers;
     int nlayers;
+    rt_pool *pool;
+    rt_step *step; /* with --plan */
 } arch_report;
 
 static void json_arch(rt_cli *c, const arch_report *a, rt_json *j) {
@@ -33,6 +36,32 @@ static void json_arch(rt_cli *c, const arch_report *a, rt_json *j) {
         rt_json_object_end(j);
     }
     rt_json_array_end(j);
+    if (a->step) {
+        rt_str plan;
+        rt_str_init(&plan);
+        rt_plan_print(rt_step_plan(a->step), &plan);
+        rt_json_i64(j, "train_bytes", (int64_t)rt_step_bytes(a->step));
+        rt_json_str(j, "plan", rt_str_text(&plan));
+        rt_str_deinit(&plan);
+    }
+}
+
+static void text_plan(const rt_cli *c, const arch_report *a, rt_str *out) {
+    char bytes[32];
+    cli_table t;
+    cli_table_init(&t, "ll", "pass|what it does");
+    for (int i = 0; i < RT_PASS_COUNT; i++) {
+        cli_table_cell(&t, "%s", rt_pass_name((rt_pass)i));
+        cli_table_cell(&t, "%s", rt_pass_meaning((rt_pass)i));
+    }
+    rt_str_append_char(out, '\n');
+    cli_table_print(&t, out, c->term.colour_out);
+    cli_table_deinit(&t);
+    rt_str_append_char(out, '\n');
+    rt_plan_print(rt_step_plan(a->step), out);
+    rt_str_appendf(out, "\ntraining %lld member%s at batch %lld with %d threads takes %s beside the data\n",
+                   (long long)c->config.members, c->config.members == 1 ? "" : "s", (long long)c->config.batch, rt_pool_workers(a->pool),
+                   cli_bytes(bytes, (double)rt_step_bytes(a->step)));
 }
 
 static void text_arch(rt_cli *c, const arch_report *a, rt_str *out) {
@@ -58,6 +87,13 @@ static void text_arch(rt_cli *c, const arch_report *a, rt_str *out) {
     rt_str_appendf(out, "\nFLOP: multiplications and additions of one forward pass of one input, one each.\n");
 }
 
+static rt_status plan_step(arch_report *a, const rt_cli *c) {
+    rt_step_options o = {.batch = c->config.batch, .members = (int)c->config.members, .optimiser = "sgd", .momentum = 0.9,
+                         .nesterov = true, .decay_rule = "all", .slice = c->config.slice};
+    RT_TRY(cli_pool_create(c, &a->pool));
+    return rt_step_create(&a->step, a->net, a->params, o, a->pool);
+}
+
 static rt_status arch_report_init(arch_report *a, const rt_cli *c) {
     rt_shape input;
     RT_TRY(cli_require(c, "input", c->config.input));
@@ -65,7 +101,8 @@ static rt_status arch_report_init(arch_report *a, const rt_cli *c) {
     RT_TRY(rt_params_create(&a->params));
     rt_arch_config config = {.spec = c->config.arch, .input = input, .outputs = c->config.classes};
     RT_TRY(rt_net_create(&a->net, &config, a->params, NULL));
-    return rt_net_layers(a->net, &a->layers, &a->nlayers);
+    RT_TRY(rt_net_layers(a->net, &a->layers, &a->nlayers));
+    return c->config.plan ? plan_step(a, c) : RT_OK;
 }
 
 static rt_status describe_arch(rt_cli *c) {
@@ -81,9 +118,13 @@ static rt_status describe_arch(rt_cli *c) {
         st = cli_json_end(c, &j);
     } else {
         text_arch(c, &a, &out);
+        if (a.step)
+            text_plan(c, &a, &out);
         st = cli_print(&out);
     }
 done:
+    rt_step_destroy(&a.step);
+    rt_pool_destroy(&a.pool);
     rt_free(a.layers);
     rt_net_destroy(&a.net);
     rt_params_destroy(&a.params);
@@ -103,8 +144,10 @@ rt_status cli_cmd_info(rt_cli *c) {
         st = cli_describe_safetensors(c, path);
     else if (rt_str_ends(path, ".npy"))
         st = cli_describe_npy(c, path);
-    else
+    else if (rt_dir_exists(path))
         st = cli_describe_run(c, path);
+    else
+        st = cli_describe_data(c, c->args[0]);
     rt_free(path);
     return st;
 }

@@ -150,6 +150,12 @@ void cli_verb_forms(const cli_verb *v, cli_form_fn fn, void *user) {
         for (int i = 0; i < n; i++)
             fn(user, "Architectures", archs[i].form, archs[i].meaning);
     }
+    if (knows(v, "data") || (v->bit & RT_VERB_DATA)) {
+        const rt_source_info *sources;
+        int n = rt_source_list(&sources);
+        for (int i = 0; i < n; i++)
+            fn(user, "Data sets", sources[i].form, sources[i].meaning);
+    }
 }
 
 typedef struct form_writer {

@@ -130,7 +130,6 @@ int main(int argc, char **argv) {
     rt_cli c = {.started = rt_time_now()};
     keep_descriptors();
     cli_signals_init();
-    rt_str_init(&c.replay);
     rt_status st = rt_config_init(&c.config);
     if (st == RT_OK) {
         cli_term_init(&c.term, &c.config);
@@ -148,7 +147,6 @@ int main(int argc, char **argv) {
                 report(&c, st);
         }
     }
-    rt_str_deinit(&c.replay);
     rt_free(c.args);
     rt_config_deinit(&c.config);
     return rt_status_exit_code(st);

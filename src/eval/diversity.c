@@ -8,8 +8,7 @@
 #include "eval/eval_int.h"
 #include <math.h>
 
-/* Nats; 0 ln 0 = 0. */
-static double row_entropy(const float *p, int64_t k) {
+double rt_row_entropy(const float *p, int64_t k) {
     double h = 0;
     for (int64_t c = 0; c < k; c++)
         h -= p[c] == 0 ? 0 : (double)p[c] * log((double)p[c]);
@@ -19,7 +18,7 @@ static double row_entropy(const float *p, int64_t k) {
 double rt_eval_entropy(const float *p, int64_t n, int64_t k) {
     double sum = 0;
     for (int64_t i = 0; i < n; i++)
-        sum += row_entropy(p + i * k, k);
+        sum += rt_row_entropy(p + i * k, k);
     return sum / (double)n;
 }
 
@@ -34,7 +33,7 @@ static double row_information(const float *p, int64_t m, int64_t k) {
         total -= mean == 0 ? 0 : mean * log(mean);
     }
     for (int64_t j = 0; j < m; j++)
-        own += row_entropy(p + j * k, k);
+        own += rt_row_entropy(p + j * k, k);
     double mi = total - own / (double)m;
     return mi < 0 ? 0 : mi;
 }

@@ -1,0 +1,247 @@
+/*
+ * cmd_bench.c - retort bench: how fast an architecture trains and predicts here, on random data of the given shape.
+ *
+ * Training runs the very step that `train` runs (loss, gradients, update), inference the predictor behind `eval` and `predict`.
+ * Times are the median over the rounds that fit into the budget, with the best beside it. Samples are distinct inputs: each of M
+ * members trains on a batch of its own, so a step takes M x batch; in inference all members see the same rows.
+ *
+ *     attainable fraction = (M x FLOP of a training step / median time) / (measured FMA peak of the threads)
+ */
+#include "base/alloc.h"
+#include "base/size.h"
+#include "base/timer.h"
+#include "cli/cli.h"
+#include "base/rng.h"
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROUNDS_MAX = 10000, ROUNDS_MIN = 3, WARM_UP = 2 };
+
+typedef struct timing {
+    double median, best;
+    int rounds;
+} timing;
+
+typedef struct bench {
+    rt_cli *c;
+    int members;
+    int64_t batch, row, rows; /* rows: of the inference set */
+    rt_pool *pool;
+    rt_params *params;
+    rt_net *net;
+    rt_step *step;
+    rt_predictor *predictor;
+    float *x; /* (members, batch, row), and (rows, row) for inference */
+    int32_t *label;
+    uint64_t *seeds;
+    double *lr, *times;
+    const float **blocks;
+    int64_t *order, t;
+    rt_subset set;
+    rt_part part;
+    timing train, infer;
+    double peak, step_flops, infer_flops;
+    size_t bytes;
+} bench;
+
+/* ---- timing ---- */
+
+static int compare(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static rt_status measure(bench *b, timing *out, rt_status (*once)(bench *)) {
+    int n = 0;
+    for (int i = 0; i < WARM_UP; i++)
+        RT_TRY(once(b));
+    for (double end = rt_time_now() + b->c->config.budget; n < ROUNDS_MAX && (n < ROUNDS_MIN || rt_time_now() < end); n++) {
+        RT_FAIL_IF(*cli_stop(), RT_E_INTERRUPTED, "interrupted; nothing to save");
+        double t = rt_time_now();
+        RT_TRY(once(b));
+        b->times[n] = rt_time_now() - t;
+    }
+    qsort(b->times, (size_t)n, sizeof *b->times, compare);
+    *out = (timing){.median = n % 2 ? b->times[n / 2] : (b->times[n / 2 - 1] + b->times[n / 2]) / 2, .best = b->times[0], .rounds = n};
+    return RT_OK;
+}
+
+static rt_status train_once(bench *b) {
+    rt_step_io io = {.x = b->x, .label = b->label, .rows = b->batch, .t = b->t++, .lr = b->lr, .seeds = b->seeds};
+    return rt_step_run(b->step, &io);
+}
+
+static void drop(void *user, int member, int64_t row, int64_t n, const float *y) {
+    (void)user;
+    (void)member;
+    (void)row;
+    (void)n;
+    (void)y;
+}
+
+static rt_status infer_once(bench *b) {
+    return rt_predictor_run(b->predictor, &b->set, b->order, b->blocks, b->members, drop, NULL, cli_stop());
+}
+
+/* ---- setting up ---- */
+
+static rt_status bench_net(bench *b) {
+    const rt_config *k = &b->c->config;
+    rt_arch_config a = {.spec = k->arch, .outputs = k->classes};
+    RT_TRY(cli_require(b->c, "arch", k->arch));
+    RT_TRY(cli_require(b->c, "input", k->input));
+    RT_TRY(cli_parse_shape(&a.input, k->input, "--input"));
+    RT_TRY(rt_params_create(&b->params));
+    RT_TRY(rt_net_create(&b->net, &a, b->params, NULL));
+    b->row = rt_shape_elems(&a.input);
+    b->batch = k->batch;
+    b->members = (int)k->members;
+    b->rows = b->batch * 2 * rt_pool_workers(b->pool); /* as many batches as the predictor works on at once */
+    return RT_OK;
+}
+
+static rt_status bench_data(bench *b) {
+    int64_t rows = RT_MAX(b->batch * b->members, b->rows), floats;
+    RT_FAIL_IF(!rt_i64_mul(rows, b->row, &floats), RT_E_MEMORY, "the random data would be too large");
+    RT_TRY(rt_calloc(&b->x, (size_t)floats, sizeof *b->x));
+    RT_TRY(rt_calloc(&b->label, (size_t)rows, sizeof *b->label));
+    RT_TRY(rt_calloc(&b->order, (size_t)b->rows, sizeof *b->order));
+    RT_TRY(rt_calloc(&b->seeds, (size_t)b->members, sizeof *b->seeds));
+    RT_TRY(rt_calloc(&b->lr, (size_t)b->members, sizeof *b->lr));
+    RT_TRY(rt_calloc(&b->blocks, (size_t)b->members, sizeof *b->blocks));
+    RT_TRY(rt_calloc(&b->times, ROUNDS_MAX, sizeof *b->times));
+    rt_rng x = rt_rng_make((uint64_t)b->c->config.seed, RT_RNG_DATA, 0, 0), y = rt_rng_make((uint64_t)b->c->config.seed, RT_RNG_DATA, 1, 0);
+    for (int64_t i = 0; i < floats; i++)
+        b->x[i] = rt_rng_uniform_f32(x, (uint64_t)i) - 0.5f;
+    for (int64_t i = 0; i < rows; i++)
+        b->label[i] = (int32_t)rt_rng_below(y, (uint64_t)i, (uint64_t)b->c->config.classes);
+    for (int64_t i = 0; i < b->rows; i++)
+        b->order[i] = i;
+    b->part = (rt_part){.n = b->rows, .f32 = b->x, .label = b->label};
+    return rt_subset_all(&b->set, &b->part);
+}
+
+/* A small learning rate: thousands of steps on random labels must stay finite, and cost no less for it. */
+static rt_status bench_train(bench *b) {
+    rt_step_options o = {.batch = b->batch, .members = b->members, .optimiser = "sgd", .momentum = 0.9, .nesterov = true,
+                         .weight_decay = 5e-4, .decay_rule = "all", .slice = b->c->config.slice};
+    RT_TRY(rt_step_create(&b->step, b->net, b->params, o, b->pool));
+    for (int m = 0; m < b->members; m++) {
+        b->seeds[m] = rt_rng_member_seed((uint64_t)b->c->config.seed, m);
+        b->lr[m] = 1e-3;
+        rt_params_init(b->params, rt_step_values(b->step, m), b->seeds[m]);
+        b->blocks[m] = rt_step_values(b->step, m);
+    }
+    b->step_flops = rt_step_flops(b->step);
+    b->bytes = rt_step_bytes(b->step);
+    return measure(b, &b->train, train_once);
+}
+
+static rt_status bench_infer(bench *b) {
+    b->infer_flops = rt_net_flops(b->net);
+    RT_TRY(rt_predictor_create(&b->predictor, b->net, b->params, b->batch, b->members, b->pool));
+    return measure(b, &b->infer, infer_once);
+}
+
+static void bench_deinit(bench *b) {
+    rt_predictor_destroy(&b->predictor);
+    rt_step_destroy(&b->step);
+    rt_net_destroy(&b->net);
+    rt_params_destroy(&b->params);
+    rt_subset_deinit(&b->set);
+    rt_pool_destroy(&b->pool);
+    rt_free(b->x);
+    rt_free(b->label);
+    rt_free(b->order);
+    rt_free(b->seeds);
+    rt_free(b->lr);
+    rt_free(b->blocks);
+    rt_free(b->times);
+}
+
+/* ---- reporting ---- */
+
+static double train_rate(const bench *b, double seconds) {
+    return (double)(b->members * b->batch) / seconds;
+}
+
+static double train_gflops(const bench *b) {
+    return b->members * b->step_flops / b->train.median * 1e-9;
+}
+
+static double infer_gflops(const bench *b) {
+    return (double)(b->members * b->rows) * b->infer_flops / b->infer.median * 1e-9;
+}
+
+static rt_status print_json(const bench *b, rt_str *out) {
+    const rt_config *k = &b->c->config;
+    rt_json j;
+    cli_json_begin(&j, out);
+    rt_json_str(&j, "arch", k->arch);
+    rt_json_str(&j, "input", k->input);
+    rt_json_i64(&j, "classes", k->classes);
+    rt_json_i64(&j, "batch", b->batch);
+    rt_json_i64(&j, "members", b->members);
+    rt_json_i64(&j, "threads", rt_pool_workers(b->pool));
+    rt_json_i64(&j, "parameters", rt_params_trainable(b->params));
+    rt_json_f64(&j, "train_samples_per_s", train_rate(b, b->train.median));
+    rt_json_f64(&j, "train_samples_per_s_best", train_rate(b, b->train.best));
+    rt_json_f64(&j, "train_step_seconds", b->train.median);
+    rt_json_f64(&j, "train_step_seconds_best", b->train.best);
+    rt_json_i64(&j, "train_rounds", b->train.rounds);
+    rt_json_f64(&j, "train_gflops", train_gflops(b));
+    rt_json_f64(&j, "infer_samples_per_s", (double)b->rows / b->infer.median);
+    rt_json_f64(&j, "infer_samples_per_s_best", (double)b->rows / b->infer.best);
+    rt_json_i64(&j, "infer_rounds", b->infer.rounds);
+    rt_json_f64(&j, "infer_gflops", infer_gflops(b));
+    rt_json_i64(&j, "peak_rss_bytes", (int64_t)rt_memory_peak());
+    rt_json_f64(&j, "peak_gflops", b->peak * 1e-9);
+    rt_json_f64(&j, "attainable_fraction", train_gflops(b) * 1e9 / b->peak);
+    rt_json_f64(&j, "infer_attainable_fraction", infer_gflops(b) * 1e9 / b->peak);
+    return cli_json_end(b->c, &j);
+}
+
+static rt_status print_text(const bench *b, rt_str *out) {
+    const rt_config *k = &b->c->config;
+    char rate[32], best[32], number[32];
+    cli_table t;
+    cli_table_init(&t, "lrrrrr", "|samples/s|best|ms/step|GFLOP/s|of peak");
+    cli_table_cell(&t, "training");
+    cli_table_cell(&t, "%s", cli_si(rate, train_rate(b, b->train.median)));
+    cli_table_cell(&t, "%s", cli_si(best, train_rate(b, b->train.best)));
+    cli_table_cell(&t, "%.3f", 1e3 * b->train.median);
+    cli_table_cell(&t, "%.1f", train_gflops(b));
+    cli_table_cell(&t, "%.0f %%", train_gflops(b) * 1e11 / b->peak);
+    cli_table_cell(&t, "inference");
+    cli_table_cell(&t, "%s", cli_si(rate, (double)b->rows / b->infer.median));
+    cli_table_cell(&t, "%s", cli_si(best, (double)b->rows / b->infer.best));
+    cli_table_cell(&t, "%.3f", 1e3 * b->infer.median * (double)b->batch / (double)b->rows);
+    cli_table_cell(&t, "%.1f", infer_gflops(b));
+    cli_table_cell(&t, "%.0f %%", infer_gflops(b) * 1e11 / b->peak);
+    rt_str_appendf(out, "%s, input %s, batch %lld, %d member%s, %d thread%s; %s parameters, peak of the threads %.0f GFLOP/s\n", k->arch,
+                   k->input, (long long)b->batch, b->members, b->members == 1 ? "" : "s", rt_pool_workers(b->pool),
+                   rt_pool_workers(b->pool) == 1 ? "" : "s", cli_count(number, rt_params_trainable(b->params)), b->peak * 1e-9);
+    cli_table_print(&t, out, b->c->term.colour_out);
+    cli_table_deinit(&t);
+    rt_str_appendf(out, "memory: %s for training, %s at most in this process\n", cli_bytes(rate, (double)b->bytes),
+                   cli_bytes(best, (double)rt_memory_peak()));
+    return cli_print(out);
+}
+
+rt_status cli_cmd_bench(rt_cli *c) {
+    bench b = {.c = c};
+    rt_str out;
+    rt_str_init(&out);
+    rt_status st;
+    RT_TRY_GOTO(cli_pool_create(c, &b.pool));
+    RT_TRY_GOTO(bench_net(&b));
+    RT_TRY_GOTO(bench_data(&b));
+    b.peak = cli_peak_flops(b.pool, 0.2);
+    RT_TRY_GOTO(bench_train(&b));
+    RT_TRY_GOTO(bench_infer(&b));
+    st = c->config.json ? print_json(&b, &out) : print_text(&b, &out);
+done:
+    bench_deinit(&b);
+    rt_str_deinit(&out);
+    return st;
+}

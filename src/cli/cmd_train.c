@@ -1,0 +1,101 @@
+/*
+ * cmd_train.c - retort train: the library does the work; this file shows how it goes, sums up, and says how to go on after an
+ * interruption. With --resume the parameters of the run are read from its own directory, so that
+ * `retort train --out DIR --resume` is enough.
+ */
+#include "base/alloc.h"
+#include "base/file.h"
+#include "cli/cli.h"
+#include <math.h>
+#include <stdio.h>
+
+static rt_status load_saved(rt_cli *c) {
+    rt_config *k = &c->config;
+    if (!k->resume || k->config || !k->out)
+        return RT_OK;
+    char *dir, *path = NULL;
+    RT_TRY(rt_path_expand(&dir, k->out));
+    rt_status st = rt_path_join(&path, dir, "config.yaml");
+    if (st == RT_OK && rt_file_exists(path))
+        st = rt_config_load(k, RT_VERB_TRAIN, path);
+    rt_free(path);
+    rt_free(dir);
+    return st;
+}
+
+static void say_number(rt_cli *c, const char *name, double v, double scale, const char *unit) {
+    if (isfinite(v))
+        cli_say(&c->term, "  %-16s %.4g%s", name, v * scale, unit);
+}
+
+static void say_summary(rt_cli *c, const rt_train_result *r) {
+    char steps[32], rate[32], params[32];
+    cli_say(&c->term, "trained %d %s of %s on %s", r->members, r->members == 1 ? "network" : "networks", c->config.arch, c->config.data);
+    cli_say(&c->term, "  %-16s %lld epochs, %s steps in %.1f s, %s samples/s", "work", (long long)r->epochs, cli_count(steps, r->steps),
+            r->seconds, cli_si(rate, r->samples_per_s));
+    cli_say(&c->term, "  %-16s %s%s", "parameters", cli_count(params, r->parameters), r->members == 1 ? "" : " each");
+    say_number(c, "train loss", r->train_loss, 1, "");
+    say_number(c, "valid loss", r->valid_loss, 1, "");
+    say_number(c, "valid accuracy", r->valid_accuracy, 100, " %");
+    cli_say(&c->term, "  %-16s %s", "saved in", c->config.out);
+    rt_str next;
+    rt_str_init(&next);
+    rt_str_append(&next, "next: retort eval");
+    cli_append_quoted(&next, c->config.out);
+    cli_append_quoted(&next, "--data");
+    cli_append_quoted(&next, c->config.data);
+    cli_say(&c->term, "%s", rt_str_text(&next));
+    rt_str_deinit(&next);
+}
+
+static rt_status print_json(rt_cli *c, const rt_train_result *r) {
+    rt_str out;
+    rt_json j;
+    rt_str_init(&out);
+    cli_json_begin(&j, &out);
+    rt_json_str(&j, "run", c->config.out);
+    rt_json_i64(&j, "members", r->members);
+    rt_json_i64(&j, "parameters", r->parameters);
+    rt_json_i64(&j, "epochs", r->epochs);
+    rt_json_i64(&j, "steps", r->steps);
+    rt_json_f64(&j, "train_seconds", r->seconds);
+    rt_json_f64_or(&j, "samples_per_s", r->samples_per_s, "no step was made");
+    rt_json_f64_or(&j, "train_loss", r->train_loss, "no step was made");
+    rt_json_f64_or(&j, "valid_loss", r->valid_loss, "no validation rows");
+    rt_json_f64_or(&j, "valid_accuracy", r->valid_accuracy, "no validation rows, or regression");
+    rt_status st = cli_json_end(c, &j);
+    rt_str_deinit(&out);
+    return st;
+}
+
+/* The message of the library, and the command that goes on. */
+static rt_status say_how_to_continue(rt_cli *c) {
+    char what[RT_ERROR_TEXT_MAX / 2];
+    rt_str command;
+    rt_str_init(&command);
+    snprintf(what, sizeof what, "%s", rt_error_text());
+    cli_append_quoted(&command, c->config.out);
+    rt_status st = rt_error_set(RT_E_INTERRUPTED, __FILE__, __LINE__, "%s\nstate saved; continue with: retort train --out %s --resume",
+                                what, rt_str_text(&command));
+    rt_str_deinit(&command);
+    return st;
+}
+
+rt_status cli_cmd_train(rt_cli *c) {
+    RT_TRY(cli_require(c, "out", c->config.out));
+    RT_TRY(load_saved(c));
+    RT_TRY(cli_require(c, "data", c->config.data));
+    RT_TRY(cli_require(c, "arch", c->config.arch));
+    cli_progress progress = {.term = &c->term};
+    rt_train_hooks hooks = {.progress = cli_show_progress, .user = &progress, .stop = cli_stop()};
+    rt_train_result result;
+    rt_status st = rt_train_run(&c->config, &hooks, &result);
+    cli_term_close(&c->term);
+    if (st == RT_E_INTERRUPTED)
+        return say_how_to_continue(c);
+    RT_TRY(st);
+    if (c->config.json)
+        RT_TRY(print_json(c, &result));
+    say_summary(c, &result);
+    return RT_OK;
+}
