@@ -176,8 +176,10 @@ rt_status rt_pass_schedule(rt_plan *p, rt_vinfo *vi) {
     rt_free(level);
     RT_TRY(st);
     RT_TRY(outputs(p, vi));
-    qsort(p->prologue.a, (size_t)p->prologue.n, sizeof *p->prologue.a, by_level);
+    if (p->prologue.n > 1) /* qsort takes no NULL, even of nothing */
+        qsort(p->prologue.a, (size_t)p->prologue.n, sizeof *p->prologue.a, by_level);
     for (int i = 0; i < p->phases; i++)
-        qsort(p->section[i].a, (size_t)p->section[i].n, sizeof *p->section[i].a, by_level);
+        if (p->section[i].n > 1)
+            qsort(p->section[i].a, (size_t)p->section[i].n, sizeof *p->section[i].a, by_level);
     return RT_OK;
 }
