@@ -121,7 +121,7 @@ static bool has_file(const char *name, const char *file) {
 static void test_learns(void **state) {
     (void)state;
     rt_train_result r;
-    static const flag more[] = {{"data", "spiral:n=300,noise=0.2"},
+    static const flag more[] = {{"data", "spiral:n=300,noise=0.1"},
                                 {"arch", "mlp:64,64"},
                                 {"dropout", "0"},
                                 {"epochs", "60"},
@@ -151,7 +151,7 @@ static void test_model(void **state) {
     assert_int_equal(rt_model_members(m), 2);
     assert_int_equal(rt_model_outputs(m), 3);
     assert_non_null(rt_model_meta(m, "provenance"));
-    expect(rt_dataset_open(&d, "spiral:n=300,noise=0.2", (rt_data_options){.seed = 1}), RT_OK);
+    expect(rt_dataset_open(&d, "spiral:n=300,noise=0.1", (rt_data_options){.seed = 1}), RT_OK);
     expect(rt_model_check_data(m, d), RT_OK);
     const rt_part *p = rt_dataset_train(d);
     float *a = malloc((size_t)p->n * 6 * sizeof *a), *b = malloc((size_t)p->n * 6 * sizeof *b);
