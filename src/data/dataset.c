@@ -42,16 +42,15 @@ int rt_source_list(const rt_source_info **out) {
 static rt_status source_find(int *out, const rt_spec *s) {
     const char *names[SOURCE_COUNT];
     rt_str list;
-    rt_str_init(&list);
     for (int i = 0; i < SOURCE_COUNT; i++) {
         names[i] = source_info[i].name;
-        rt_str_appendf(&list, "%s%s", i ? ", " : "", names[i]);
-        if (strcmp(names[i], s->kind) == 0) {
-            rt_str_deinit(&list);
-            *out = i;
+        *out = i;
+        if (strcmp(names[i], s->kind) == 0)
             return RT_OK;
-        }
     }
+    rt_str_init(&list);
+    for (int i = 0; i < SOURCE_COUNT; i++)
+        rt_str_appendf(&list, "%s%s", i ? ", " : "", names[i]);
     int64_t near = rt_str_nearest(s->kind, names, SOURCE_COUNT);
     rt_status st =
         rt_error_set(RT_E_USAGE, __FILE__, __LINE__, "data '%s': unknown kind '%s'%s%s%s; known: %s",

@@ -27,6 +27,7 @@ typedef struct jpeg_job {
     uint8_t *pixels; /* (h, w, c) */
     const uint8_t *src;
     size_t n;
+    bool no_memory;
     char message[JMSG_LENGTH_MAX];
 } jpeg_job;
 
@@ -78,7 +79,8 @@ static bool jpeg_run(jpeg_job *j) {
     j->d.dct_method = JDCT_ISLOW;
     jpeg_start_decompress(&j->d);
     size_t stride = (size_t)j->d.output_width * (size_t)j->d.output_components;
-    if (rt_alloc(&j->pixels, stride * j->d.output_height) != RT_OK)
+    j->no_memory = rt_alloc(&j->pixels, stride * j->d.output_height) != RT_OK;
+    if (j->no_memory)
         jpeg_leave(j, "out of memory");
     while (j->d.output_scanline < j->d.output_height) {
         JSAMPROW row = j->pixels + stride * j->d.output_scanline;
@@ -101,7 +103,8 @@ rt_status rt_jpeg_decode(rt_picture *out, const uint8_t *src, size_t n, const ch
         st = rt_picture_from_pixels(out, j->pixels, j->d.output_components, j->d.output_height,
                                     j->d.output_width);
     else
-        st = rt_error_set(RT_E_INPUT, __FILE__, __LINE__, "%s: bad JPEG: %s", name, j->message);
+        st = rt_error_set(j->no_memory ? RT_E_MEMORY : RT_E_INPUT, __FILE__, __LINE__, "%s: bad JPEG: %s",
+                          name, j->message);
     jpeg_destroy_decompress(&j->d);
     rt_free(j->pixels);
     rt_free(j);

@@ -24,6 +24,7 @@ typedef struct png_job {
     uint8_t *pixels; /* (h, w, c) */
     png_bytep *rows;
     int64_t c, h, w;
+    bool no_memory;
     char message[200];
 } png_job;
 
@@ -37,9 +38,11 @@ static void png_on_warning(png_structp png, png_const_charp text) {
     (void)text;
 }
 static png_voidp png_take(png_structp png, png_alloc_size_t n) {
-    (void)png;
+    png_job *j = png_get_mem_ptr(png);
     void *p = NULL;
-    return rt_alloc(&p, n) == RT_OK ? p : NULL;
+    if (rt_alloc(&p, n) != RT_OK)
+        j->no_memory = true;
+    return p;
 }
 static void png_give(png_structp png, png_voidp p) {
     (void)png;
@@ -79,8 +82,9 @@ static bool png_run(png_job *j) {
     size_t stride = png_get_rowbytes(png, j->info);
     if ((j->c != 1 && j->c != 3) || stride != (size_t)(j->w * j->c))
         png_error(png, "neither grey nor RGB");
-    if (rt_alloc(&j->pixels, stride * (size_t)j->h) != RT_OK ||
-        rt_calloc(&j->rows, (size_t)j->h, sizeof *j->rows) != RT_OK)
+    j->no_memory = rt_alloc(&j->pixels, stride * (size_t)j->h) != RT_OK ||
+                   rt_calloc(&j->rows, (size_t)j->h, sizeof *j->rows) != RT_OK;
+    if (j->no_memory)
         png_error(png, "out of memory");
     for (int64_t y = 0; y < j->h; y++)
         j->rows[y] = j->pixels + (size_t)y * stride;
@@ -94,13 +98,13 @@ rt_status rt_png_decode(rt_picture *out, const uint8_t *src, size_t n, const cha
     RT_FAIL_IF(n < 8 || png_sig_cmp(src, 0, 8) != 0, RT_E_INPUT, "%s: not a PNG file", name);
     png_job j = {.src = src, .n = n, .name = name};
     rt_status st = RT_OK;
-    j.png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &j, png_on_error, png_on_warning, NULL, png_take,
+    j.png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &j, png_on_error, png_on_warning, &j, png_take,
                                      png_give);
     j.info = j.png ? png_create_info_struct(j.png) : NULL;
     if (j.info == NULL)
         RT_FAIL_GOTO(RT_E_MEMORY, "%s: no memory to decode", name);
     if (!png_run(&j))
-        RT_FAIL_GOTO(RT_E_INPUT, "%s: bad PNG: %s", name, j.message);
+        RT_FAIL_GOTO(j.no_memory ? RT_E_MEMORY : RT_E_INPUT, "%s: bad PNG: %s", name, j.message);
     st = rt_picture_from_pixels(out, j.pixels, j.c, j.h, j.w);
 done:
     png_destroy_read_struct(&j.png, &j.info, NULL);

@@ -153,6 +153,14 @@ static inline uint64_t live_blocks(void) {
     return s.live_blocks;
 }
 
+/* in double; cmocka's own works in float */
+#define assert_close(a, b, tolerance)                                                                        \
+    do {                                                                                                     \
+        double close_a_ = (double)(a), close_b_ = (double)(b);                                               \
+        if (!(close_a_ - close_b_ <= (tolerance) && close_b_ - close_a_ <= (tolerance)))                     \
+            fail_msg("%s = %.17g, wanted %s = %.17g", #a, close_a_, #b, close_b_);                           \
+    } while (0)
+
 #define assert_ok(expr)                                                                                      \
     do {                                                                                                     \
         rt_status ok_ = (expr);                                                                              \
