@@ -96,22 +96,68 @@ static float plane_at(const plane *p, int64_t y, int64_t x) {
     return p->u8 ? pixel_table[p->u8[y * p->w + x]] : p->f32[y * p->w + x];
 }
 
-/* The rotated plane at pixel (y, x): the source turned back, bilinear. */
-static float plane_turned(const plane *p, const turn *t, int64_t y, int64_t x) {
+/* Where a pixel of the rotated picture lies in the source: the corner above left and the weights of the other
+ * side. */
+typedef struct place {
+    int64_t y, x;
+    float wy, wx;
+    bool inside; /* all four neighbours are in the picture */
+} place;
+
+static place turn_back(const turn *t, int64_t h, int64_t w, int64_t y, int64_t x) {
     double dy = (double)y - t->cy, dx = (double)x - t->cx;
     double sy = t->cy + t->cos_a * dy + t->sin_a * dx, sx = t->cx - t->sin_a * dy + t->cos_a * dx;
-    double fy = floor(sy), fx = floor(sx);
-    int64_t y0 = (int64_t)fy, x0 = (int64_t)fx;
-    float wy = (float)(sy - fy), wx = (float)(sx - fx);
-    float top = plane_at(p, y0, x0) * (1 - wx) + plane_at(p, y0, x0 + 1) * wx;
-    float bottom = plane_at(p, y0 + 1, x0) * (1 - wx) + plane_at(p, y0 + 1, x0 + 1) * wx;
-    return top * (1 - wy) + bottom * wy;
+    place p = {.y = (int64_t)sy, .x = (int64_t)sx};
+    p.y -= sy < (double)p.y; /* floor, without a call per pixel */
+    p.x -= sx < (double)p.x;
+    p.wy = (float)(sy - (double)p.y);
+    p.wx = (float)(sx - (double)p.x);
+    p.inside = p.y >= 0 && p.y + 1 < h && p.x >= 0 && p.x + 1 < w;
+    return p;
 }
 
-/* Columns [x0, x0 + n) of one plane; map gives their sources. */
-static void plane_columns(float *dst, const plane *p, const turn *t, const axis *ay, int64_t x0, int64_t n,
+static float plane_bilinear(const plane *p, const place *q) {
+    float v[4];
+    if (q->inside && p->u8) {
+        const uint8_t *at = p->u8 + q->y * p->w + q->x;
+        v[0] = pixel_table[at[0]];
+        v[1] = pixel_table[at[1]];
+        v[2] = pixel_table[at[p->w]];
+        v[3] = pixel_table[at[p->w + 1]];
+    } else {
+        for (int k = 0; k < 4; k++)
+            v[k] = plane_at(p, q->y + (k >> 1), q->x + (k & 1));
+    }
+    float top = v[0] * (1 - q->wx) + v[1] * q->wx, bottom = v[2] * (1 - q->wx) + v[3] * q->wx;
+    return top * (1 - q->wy) + bottom * q->wy;
+}
+
+static plane plane_of(rt_shape row, const uint8_t *u8, const float *f32, int64_t c) {
+    int64_t h = row.d[1], w = row.d[2];
+    return (plane){.u8 = u8 ? u8 + c * h * w : NULL, .f32 = f32 ? f32 + c * h * w : NULL, .h = h, .w = w};
+}
+
+/* Columns [x0, x0 + n) of all planes of a rotated picture; a place is worked out once for all channels. */
+static void turned_columns(float *dst, rt_shape row, const uint8_t *u8, const float *f32, const turn *t,
+                           const axis *ay, int64_t x0, int64_t n, const int64_t *map) {
+    int64_t h = row.d[1], w = row.d[2];
+    for (int64_t y = 0; y < h; y++) {
+        int64_t sy = axis_source(ay, y);
+        for (int64_t x = 0; x < n; x++) {
+            bool outside = sy < 0 || map[x] < 0;
+            place q = outside ? (place){.y = 0} : turn_back(t, h, w, sy, map[x]);
+            for (int64_t c = 0; c < row.d[0]; c++) {
+                plane p = plane_of(row, u8, f32, c);
+                dst[(c * h + y) * w + x0 + x] = outside ? 0 : plane_bilinear(&p, &q);
+            }
+        }
+    }
+}
+
+/* Columns [x0, x0 + n) of one plane moved by whole pixels; map gives their sources. */
+static void plane_columns(float *dst, const plane *p, const axis *ay, int64_t x0, int64_t n,
                           const int64_t *map) {
-    int64_t first = 0, last = n; /* columns from outside are at the ends only */
+    int64_t first = 0, last = n; /* most columns from outside are at the ends */
     while (first < n && map[first] < 0)
         first++;
     while (last > first && map[last - 1] < 0)
@@ -125,10 +171,7 @@ static void plane_columns(float *dst, const plane *p, const turn *t, const axis 
         }
         memset(to, 0, (size_t)first * sizeof *to);
         memset(to + last, 0, (size_t)(n - last) * sizeof *to);
-        if (t->on) {
-            for (int64_t x = first; x < last; x++)
-                to[x] = map[x] < 0 ? 0 : plane_turned(p, t, sy, map[x]);
-        } else if (p->u8) {
+        if (p->u8) {
             const uint8_t *from = p->u8 + sy * p->w;
             for (int64_t x = first; x < last; x++)
                 to[x] = map[x] < 0 ? 0 : pixel_table[from[map[x]]];
@@ -166,9 +209,13 @@ void rt_augment_image(const rt_augment *a, uint64_t seed, int64_t epoch, int64_t
         int64_t n = RT_MIN(w - x0, (int64_t)COLUMNS);
         for (int64_t x = 0; x < n; x++)
             map[x] = axis_source(&ax, x0 + x);
+        if (t.on) {
+            turned_columns(dst, row, u8, f32, &t, &ay, x0, n, map);
+            continue;
+        }
         for (int64_t c = 0; c < row.d[0]; c++) {
-            plane p = {.u8 = u8 ? u8 + c * h * w : NULL, .f32 = f32 ? f32 + c * h * w : NULL, .h = h, .w = w};
-            plane_columns(dst + c * h * w, &p, &t, &ay, x0, n, map);
+            plane p = plane_of(row, u8, f32, c);
+            plane_columns(dst + c * h * w, &p, &ay, x0, n, map);
         }
     }
 }
