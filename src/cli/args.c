@@ -1,10 +1,11 @@
 /*
  * args.c - the command line of a verb.
  *
- *     retort VERB [WORD...] [--flag VALUE | --flag=VALUE | -f VALUE | -fVALUE | --switch | --no-switch] [-- WORD...]
+ *     retort VERB [WORD...] [--flag VALUE | --flag=VALUE | -f VALUE | -fVALUE | --switch | --no-switch] [--
+ * WORD...]
  *
- * Which flags exist and what they mean is params.def's business: this file only cuts the words and hands them to
- * rt_config_set, which refuses what it does not know and names the nearest it does.
+ * Which flags exist and what they mean is params.def's business: this file only cuts the words and hands them
+ * to rt_config_set, which refuses what it does not know and names the nearest it does.
  */
 #include "base/alloc.h"
 #include "cli/cli.h"
@@ -16,7 +17,8 @@ static const rt_param_info *find_param(const char *key, size_t n) {
     int count = rt_config_list(&list);
     for (int i = 0; i < count; i++) {
         size_t k = 0;
-        while (k < n && list[i].key[k] && (key[k] == list[i].key[k] || (key[k] == '_' && list[i].key[k] == '-')))
+        while (k < n && list[i].key[k] &&
+               (key[k] == list[i].key[k] || (key[k] == '_' && list[i].key[k] == '-')))
             k++;
         if (k == n && !list[i].key[k])
             return &list[i];
@@ -44,8 +46,10 @@ void cli_append_quoted(rt_str *out, const char *word) {
     rt_str_append_char(out, '\'');
 }
 
-/* One flag beginning at argv[*at]; key has n characters and `glued` is the value written in the same word, or NULL. */
-static rt_status take_flag(rt_cli *c, int argc, char **argv, int *at, const char *key, size_t n, const char *glued) {
+/* One flag beginning at argv[*at]; key has n characters and `glued` is the value written in the same word, or
+ * NULL. */
+static rt_status take_flag(rt_cli *c, int argc, char **argv, int *at, const char *key, size_t n,
+                           const char *glued) {
     const rt_param_info *p = find_param(key, n);
     const char *value = glued;
     char name[64], origin[66];
@@ -54,8 +58,8 @@ static rt_status take_flag(rt_cli *c, int argc, char **argv, int *at, const char
     if (!value && p && p->kind != RT_KIND_BOOL && *at + 1 < argc) {
         const char *next = argv[*at + 1];
         RT_FAIL_IF(rt_str_starts(next, "--"), RT_E_USAGE,
-                   "%s needs a value%s%s, but '%s' follows (write %s=%s if that is the value)", origin, p->meta ? ": " : "",
-                   p->meta ? p->meta : "", next, origin, next);
+                   "%s needs a value%s%s, but '%s' follows (write %s=%s if that is the value)", origin,
+                   p->meta ? ": " : "", p->meta ? p->meta : "", next, origin, next);
         value = next;
         ++*at;
     }
@@ -64,10 +68,10 @@ static rt_status take_flag(rt_cli *c, int argc, char **argv, int *at, const char
 }
 
 static rt_status take_word(rt_cli *c, const char *word) {
-    RT_FAIL_IF(c->nargs >= c->verb->max_args && c->verb->max_args == 0, RT_E_USAGE, "%s takes flags only, but was given '%s'",
-               c->verb->name, word);
-    RT_FAIL_IF(c->nargs >= c->verb->max_args, RT_E_USAGE, "%s takes %s%s; '%s' is one too many", c->verb->name,
-               c->verb->max_args == 1 ? "one " : "", c->verb->args, word);
+    RT_FAIL_IF(c->nargs >= c->verb->max_args && c->verb->max_args == 0, RT_E_USAGE,
+               "%s takes flags only, but was given '%s'", c->verb->name, word);
+    RT_FAIL_IF(c->nargs >= c->verb->max_args, RT_E_USAGE, "%s takes %s%s; '%s' is one too many",
+               c->verb->name, c->verb->max_args == 1 ? "one " : "", c->verb->args, word);
     c->args[c->nargs++] = word;
     return RT_OK;
 }
@@ -88,7 +92,10 @@ static rt_status take(rt_cli *c, int argc, char **argv, int *at, bool *help) {
     RT_FAIL_IF(p && p->kind == RT_KIND_BOOL && word[2] && word[2] != '=', RT_E_USAGE,
                "%s: one letter per dash; write -%c and the rest apart", word, word[1]);
     RT_FAIL_IF(!p && word[2], RT_E_USAGE, "%s: unknown flag; long flags begin with two dashes", word);
-    return take_flag(c, argc, argv, at, word + 1, 1, word[2] == 0 ? NULL : word[2] == '=' ? word + 3 : word + 2);
+    return take_flag(c, argc, argv, at, word + 1, 1,
+                     word[2] == 0     ? NULL
+                     : word[2] == '=' ? word + 3
+                                      : word + 2);
 }
 
 rt_status cli_parse(rt_cli *c, int argc, char **argv, bool *help) {
@@ -129,7 +136,8 @@ rt_status cli_parse_shape(rt_shape *out, const char *text, const char *origin) {
         if (!*s)
             break;
     }
-    RT_FAIL_IF(out->rank == 2, RT_E_USAGE, "%s: '%s' has two numbers; images are channels x height x width, such as 1x%s", origin, text,
+    RT_FAIL_IF(out->rank == 2, RT_E_USAGE,
+               "%s: '%s' has two numbers; images are channels x height x width, such as 1x%s", origin, text,
                text);
     return RT_OK;
 }

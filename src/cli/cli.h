@@ -1,9 +1,9 @@
 /*
  * cli.h - what the files of the program share.
  *
- * One call of the program is one rt_cli: the verb, its configuration, the words that are not flags, and the terminal. Results
- * (tables, CSV, JSON) go to standard output through cli_write, which notices full disks and closed pipes; everything said to
- * a person goes to standard error through the terminal.
+ * One call of the program is one rt_cli: the verb, its configuration, the words that are not flags, and the
+ * terminal. Results (tables, CSV, JSON) go to standard output through cli_write, which notices full disks and
+ * closed pipes; everything said to a person goes to standard error through the terminal.
  */
 #ifndef RT_CLI_CLI_H
 #define RT_CLI_CLI_H
@@ -18,7 +18,7 @@ typedef struct cli_term {
     bool colour_out, colour_err; /* standard output, standard error */
     bool utf8;
     cli_progress_mode progress;
-    bool open; /* an unfinished line is on the screen */
+    bool open;    /* an unfinished line is on the screen */
     double drawn; /* when it was drawn */
 } cli_term;
 typedef enum cli_style { CLI_PLAIN, CLI_BOLD, CLI_DIM, CLI_RED, CLI_GREEN, CLI_YELLOW, CLI_CYAN } cli_style;
@@ -64,8 +64,9 @@ const cli_verb *cli_verb_find(const char *name); /* NULL if unknown */
 /* ---- arguments (args.c) ---- */
 rt_status cli_parse(rt_cli *c, int argc, char **argv, bool *help) RT_MUST_CHECK; /* argv[0] is the verb */
 rt_status cli_require(const rt_cli *c, const char *key, const char *value) RT_MUST_CHECK;
-rt_status cli_parse_shape(rt_shape *out, const char *text, const char *origin) RT_MUST_CHECK; /* "3x32x32", "20" */
-void cli_append_quoted(rt_str *out, const char *word);                                        /* for a shell */
+rt_status cli_parse_shape(rt_shape *out, const char *text,
+                          const char *origin) RT_MUST_CHECK; /* "3x32x32", "20" */
+void cli_append_quoted(rt_str *out, const char *word);       /* for a shell */
 
 /* ---- help (help.c, manual.c) ---- */
 void cli_help_program(rt_str *out, bool colour);
@@ -74,25 +75,28 @@ void cli_help_version(rt_str *out);
 void cli_man_program(rt_str *out);
 void cli_man_verb(const cli_verb *v, rt_str *out);
 void cli_markdown(rt_str *out);
-/* Parameters of a verb in groups: calls back for every group heading (info NULL) and every parameter in it. */
+/* Parameters of a verb in groups: calls back for every group heading (info NULL) and every parameter in it.
+ */
 typedef void (*cli_param_fn)(void *user, const char *group, const rt_param_info *info);
 void cli_params_each(unsigned verb, cli_param_fn fn, void *user);
 void cli_param_range(const rt_param_info *p, rt_str *out); /* "1 to 10000", "sgd|adam", "" */
 /* Forms of values that deserve a list: architectures, data sets. */
 typedef void (*cli_form_fn)(void *user, const char *group, const char *form, const char *meaning);
 void cli_verb_forms(const cli_verb *v, cli_form_fn fn, void *user);
-void cli_examples_each(const cli_verb *v, void (*fn)(void *user, const char *what, const char *command), void *user);
+void cli_examples_each(const cli_verb *v, void (*fn)(void *user, const char *what, const char *command),
+                       void *user);
 
 /* ---- signals (signals.c) ---- */
-void cli_signals_init(void);              /* SIGPIPE and SIGXFSZ become errors of write */
-void cli_signals_catch(void);             /* SIGINT, SIGTERM, SIGHUP set the stop flag once; the second one kills */
+void cli_signals_init(void);  /* SIGPIPE and SIGXFSZ become errors of write */
+void cli_signals_catch(void); /* SIGINT, SIGTERM, SIGHUP set the stop flag once; the second one kills */
 const volatile sig_atomic_t *cli_stop(void);
 
 /* ---- results (output.c) ---- */
 rt_status cli_write(const char *text, size_t n) RT_MUST_CHECK; /* standard output */
 rt_status cli_print(rt_str *text) RT_MUST_CHECK;               /* writes and empties it */
 void cli_json_begin(rt_json *j, rt_str *out);                  /* an object with "retort" */
-rt_status cli_json_end(const rt_cli *c, rt_json *j) RT_MUST_CHECK; /* adds "seconds", ends, writes to standard output */
+rt_status cli_json_end(const rt_cli *c,
+                       rt_json *j) RT_MUST_CHECK; /* adds "seconds", ends, writes to standard output */
 void cli_json_shape(rt_json *j, const char *key, const rt_shape *s);
 
 enum { CLI_TABLE_COLUMNS = 16 };
@@ -109,12 +113,12 @@ void cli_table_rule(cli_table *t); /* a line across */
 void cli_table_print(const cli_table *t, rt_str *out, bool colour);
 
 /* Numbers for people; buf >= 32 bytes, returned. */
-const char *cli_count(char *buf, int64_t n);     /* 1,234,567 */
-const char *cli_si(char *buf, double v);         /* 1.23M */
-const char *cli_bytes(char *buf, double bytes);  /* 12.3 MiB */
-const char *cli_duration(char *buf, double sec); /* 1:02:03, 0:42 */
+const char *cli_count(char *buf, int64_t n);         /* 1,234,567 */
+const char *cli_si(char *buf, double v);             /* 1.23M */
+const char *cli_bytes(char *buf, double bytes);      /* 12.3 MiB */
+const char *cli_duration(char *buf, double sec);     /* 1:02:03, 0:42 */
 const char *cli_shape(char *buf, const rt_shape *s); /* 3x32x32 */
-int cli_columns(const char *text);               /* characters of UTF-8 text */
+int cli_columns(const char *text);                   /* characters of UTF-8 text */
 void cli_clean(char *text); /* control characters become '?': names in files must not steer the terminal */
 
 /* ---- shared by verbs (common.c) ---- */
@@ -136,7 +140,8 @@ typedef struct cli_progress {
 } cli_progress;
 void cli_show_progress(void *cli_progress, const rt_progress *p); /* an rt_train_hooks.progress */
 
-/* Most multiplications and additions per second that the workers of a pool can do together, measured (peak.c). */
+/* Most multiplications and additions per second that the workers of a pool can do together, measured
+ * (peak.c). */
 double cli_peak_flops(rt_pool *pool, double seconds);
 
 #endif

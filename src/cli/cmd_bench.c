@@ -1,9 +1,11 @@
 /*
- * cmd_bench.c - retort bench: how fast an architecture trains and predicts here, on random data of the given shape.
+ * cmd_bench.c - retort bench: how fast an architecture trains and predicts here, on random data of the given
+ * shape.
  *
- * Training runs the very step that `train` runs (loss, gradients, update), inference the predictor behind `eval` and `predict`.
- * Times are the median over the rounds that fit into the budget, with the best beside it. Samples are distinct inputs: each of M
- * members trains on a batch of its own, so a step takes M x batch; in inference all members see the same rows.
+ * Training runs the very step that `train` runs (loss, gradients, update), inference the predictor behind
+ * `eval` and `predict`. Times are the median over the rounds that fit into the budget, with the best beside
+ * it. Samples are distinct inputs: each of M members trains on a batch of its own, so a step takes M x batch;
+ * in inference all members see the same rows.
  *
  *     attainable fraction = (M x FLOP of a training step / median time) / (measured FMA peak of the threads)
  */
@@ -55,19 +57,23 @@ static rt_status measure(bench *b, timing *out, rt_status (*once)(bench *)) {
     int n = 0;
     for (int i = 0; i < WARM_UP; i++)
         RT_TRY(once(b));
-    for (double end = rt_time_now() + b->c->config.budget; n < ROUNDS_MAX && (n < ROUNDS_MIN || rt_time_now() < end); n++) {
+    for (double end = rt_time_now() + b->c->config.budget;
+         n < ROUNDS_MAX && (n < ROUNDS_MIN || rt_time_now() < end); n++) {
         RT_FAIL_IF(*cli_stop(), RT_E_INTERRUPTED, "interrupted; nothing to save");
         double t = rt_time_now();
         RT_TRY(once(b));
         b->times[n] = rt_time_now() - t;
     }
     qsort(b->times, (size_t)n, sizeof *b->times, compare);
-    *out = (timing){.median = n % 2 ? b->times[n / 2] : (b->times[n / 2 - 1] + b->times[n / 2]) / 2, .best = b->times[0], .rounds = n};
+    *out = (timing){.median = n % 2 ? b->times[n / 2] : (b->times[n / 2 - 1] + b->times[n / 2]) / 2,
+                    .best = b->times[0],
+                    .rounds = n};
     return RT_OK;
 }
 
 static rt_status train_once(bench *b) {
-    rt_step_io io = {.x = b->x, .label = b->label, .rows = b->batch, .t = b->t++, .lr = b->lr, .seeds = b->seeds};
+    rt_step_io io = {
+        .x = b->x, .label = b->label, .rows = b->batch, .t = b->t++, .lr = b->lr, .seeds = b->seeds};
     return rt_step_run(b->step, &io);
 }
 
@@ -110,7 +116,8 @@ static rt_status bench_data(bench *b) {
     RT_TRY(rt_calloc(&b->lr, (size_t)b->members, sizeof *b->lr));
     RT_TRY(rt_calloc(&b->blocks, (size_t)b->members, sizeof *b->blocks));
     RT_TRY(rt_calloc(&b->times, ROUNDS_MAX, sizeof *b->times));
-    rt_rng x = rt_rng_make((uint64_t)b->c->config.seed, RT_RNG_DATA, 0, 0), y = rt_rng_make((uint64_t)b->c->config.seed, RT_RNG_DATA, 1, 0);
+    rt_rng x = rt_rng_make((uint64_t)b->c->config.seed, RT_RNG_DATA, 0, 0),
+           y = rt_rng_make((uint64_t)b->c->config.seed, RT_RNG_DATA, 1, 0);
     for (int64_t i = 0; i < floats; i++)
         b->x[i] = rt_rng_uniform_f32(x, (uint64_t)i) - 0.5f;
     for (int64_t i = 0; i < rows; i++)
@@ -123,8 +130,14 @@ static rt_status bench_data(bench *b) {
 
 /* A small learning rate: thousands of steps on random labels must stay finite, and cost no less for it. */
 static rt_status bench_train(bench *b) {
-    rt_step_options o = {.batch = b->batch, .members = b->members, .optimiser = "sgd", .momentum = 0.9, .nesterov = true,
-                         .weight_decay = 5e-4, .decay_rule = "all", .slice = b->c->config.slice};
+    rt_step_options o = {.batch = b->batch,
+                         .members = b->members,
+                         .optimiser = "sgd",
+                         .momentum = 0.9,
+                         .nesterov = true,
+                         .weight_decay = 5e-4,
+                         .decay_rule = "all",
+                         .slice = b->c->config.slice};
     RT_TRY(rt_step_create(&b->step, b->net, b->params, o, b->pool));
     for (int m = 0; m < b->members; m++) {
         b->seeds[m] = rt_rng_member_seed((uint64_t)b->c->config.seed, m);
@@ -218,13 +231,16 @@ static rt_status print_text(const bench *b, rt_str *out) {
     cli_table_cell(&t, "%.3f", 1e3 * b->infer.median * (double)b->batch / (double)b->rows);
     cli_table_cell(&t, "%.1f", infer_gflops(b));
     cli_table_cell(&t, "%.0f %%", infer_gflops(b) * 1e11 / b->peak);
-    rt_str_appendf(out, "%s, input %s, batch %lld, %d member%s, %d thread%s; %s parameters, peak of the threads %.0f GFLOP/s\n", k->arch,
-                   k->input, (long long)b->batch, b->members, b->members == 1 ? "" : "s", rt_pool_workers(b->pool),
-                   rt_pool_workers(b->pool) == 1 ? "" : "s", cli_count(number, rt_params_trainable(b->params)), b->peak * 1e-9);
+    rt_str_appendf(out,
+                   "%s, input %s, batch %lld, %d member%s, %d thread%s; %s parameters, peak of the threads "
+                   "%.0f GFLOP/s\n",
+                   k->arch, k->input, (long long)b->batch, b->members, b->members == 1 ? "" : "s",
+                   rt_pool_workers(b->pool), rt_pool_workers(b->pool) == 1 ? "" : "s",
+                   cli_count(number, rt_params_trainable(b->params)), b->peak * 1e-9);
     cli_table_print(&t, out, b->c->term.colour_out);
     cli_table_deinit(&t);
-    rt_str_appendf(out, "memory: %s for training, %s at most in this process\n", cli_bytes(rate, (double)b->bytes),
-                   cli_bytes(best, (double)rt_memory_peak()));
+    rt_str_appendf(out, "memory: %s for training, %s at most in this process\n",
+                   cli_bytes(rate, (double)b->bytes), cli_bytes(best, (double)rt_memory_peak()));
     return cli_print(out);
 }
 

@@ -116,7 +116,8 @@ static void text_head(const rt_dataset *d, const part_report *parts, int n, rt_s
     else
         cli_table_cell(&t, "classification, %lld classes", (long long)rt_dataset_classes(d));
     cli_table_cell(&t, "row");
-    cli_table_cell(&t, "%s%s", cli_shape(shape, &row), row.rank == 3 ? " (channels x height x width)" : " features");
+    cli_table_cell(&t, "%s%s", cli_shape(shape, &row),
+                   row.rank == 3 ? " (channels x height x width)" : " features");
     for (int i = 0; i < n; i++) {
         cli_table_cell(&t, "%s rows", parts[i].name);
         cli_table_cell(&t, "%s", cli_count(number, parts[i].part->n));
@@ -192,9 +193,10 @@ static rt_status describe(rt_cli *c, const rt_dataset *d) {
 
 static rt_status write_rows(rt_cli *c, const rt_dataset *d) {
     char rows[32];
-    RT_FAIL_IF(!rt_str_ends(c->config.out, ".csv"), RT_E_USAGE, "--out: '%s' does not end in .csv, the one format written",
-               c->config.out);
-    const rt_part *train = rt_dataset_train(d), *p = strcmp(c->config.part, "train") == 0 && train->n > 0 ? train : rt_dataset_test(d);
+    RT_FAIL_IF(!rt_str_ends(c->config.out, ".csv"), RT_E_USAGE,
+               "--out: '%s' does not end in .csv, the one format written", c->config.out);
+    const rt_part *train = rt_dataset_train(d),
+                  *p = strcmp(c->config.part, "train") == 0 && train->n > 0 ? train : rt_dataset_test(d);
     RT_FAIL_IF(p->n < 1, RT_E_INPUT, "%s has no %s rows", rt_dataset_spec(d), c->config.part);
     RT_TRY(rt_dataset_write_csv(d, p, c->config.out));
     cli_say(&c->term, "%s: %s rows of %s", c->config.out, cli_count(rows, p->n), rt_dataset_spec(d));
@@ -204,7 +206,8 @@ static rt_status write_rows(rt_cli *c, const rt_dataset *d) {
 rt_status cli_describe_data(rt_cli *c, const char *spec) {
     rt_dataset *d = NULL;
     rt_status st;
-    RT_TRY_GOTO(rt_dataset_open(&d, spec, (rt_data_options){.seed = (uint64_t)c->config.seed, .limit = c->config.limit}));
+    RT_TRY_GOTO(rt_dataset_open(
+        &d, spec, (rt_data_options){.seed = (uint64_t)c->config.seed, .limit = c->config.limit}));
     if (c->config.out)
         RT_TRY_GOTO(write_rows(c, d));
     if (!c->config.out || c->config.json)

@@ -1,8 +1,9 @@
 /*
  * cmd_eval.c - retort eval: metrics of runs on the test part of a data set.
  *
- * An ensemble is judged as one predictor (the mean of its members' probabilities, or the mixture of their Gaussians), and beside it
- * stand its members judged alone: their mean, least and greatest value. Parameters and FLOP are those of the whole ensemble.
+ * An ensemble is judged as one predictor (the mean of its members' probabilities, or the mixture of their
+ * Gaussians), and beside it stand its members judged alone: their mean, least and greatest value. Parameters
+ * and FLOP are those of the whole ensemble.
  */
 #include "base/alloc.h"
 #include "base/size.h"
@@ -37,15 +38,17 @@ typedef struct report {
 /* ---- computing ---- */
 
 /* Columns [first, first + count) of the members of the predictions (n, m, k), as the evaluator wants them. */
-static rt_status score(scores *out, const rt_part *p, const float *y, int64_t m, int64_t k, bool regression, int64_t first,
-                       int64_t count) {
+static rt_status score(scores *out, const rt_part *p, const float *y, int64_t m, int64_t k, bool regression,
+                       int64_t first, int64_t count) {
     float *part = NULL;
     size_t floats;
     int64_t n = p->n;
     rt_status st;
-    RT_FAIL_IF(!rt_size_mul((size_t)(n * count), (size_t)k, &floats), RT_E_MEMORY, "predictions are too large");
+    RT_FAIL_IF(!rt_size_mul((size_t)(n * count), (size_t)k, &floats), RT_E_MEMORY,
+               "predictions are too large");
     RT_TRY_GOTO(rt_calloc(&part, floats + 1, sizeof(float)));
-    rt_eval_input in = {.regression = regression, .n = n, .m = count, .k = k, .label = p->label, .target = p->target};
+    rt_eval_input in = {
+        .regression = regression, .n = n, .m = count, .k = k, .label = p->label, .target = p->target};
     if (regression) {
         in.mu = part;
         in.var = part + n * count;
@@ -95,7 +98,11 @@ static rt_status evaluate(run_report *r, rt_cli *c, const rt_dataset *d, rt_pool
     const rt_part *part = rt_dataset_test(d);
     RT_TRY_GOTO(rt_model_load(&model, r->name));
     rt_model_set_batch(model, c->config.batch);
-    RT_TRY_GOTO(rt_model_check_data(model, d));
+    st = rt_model_check_data(model, d);
+    if (st != RT_OK) {
+        st = rt_error_prefix(st, "%s", r->name);
+        goto done;
+    }
     if (part->n < 1)
         RT_FAIL_GOTO(RT_E_INPUT, "%s has no rows to evaluate on", c->config.data);
     r->members = rt_model_members(model);
@@ -161,8 +168,8 @@ static rt_status print_json(rt_cli *c, const report *t, rt_str *out) {
     return cli_json_end(c, &j);
 }
 
-static void text_row(cli_table *t, const report *r, const run_report *run, const char *name, const char *members, const scores *s,
-                     bool cost) {
+static void text_row(cli_table *t, const report *r, const run_report *run, const char *name,
+                     const char *members, const scores *s, bool cost) {
     char number[32];
     cli_table_cell(t, "%s", name);
     cli_table_cell(t, "%s", members);
@@ -178,6 +185,13 @@ static void text_row(cli_table *t, const report *r, const run_report *run, const
     }
 }
 
+/* Names that would make a column wider than its numbers. */
+static const char *short_name(const char *name) {
+    return strcmp(name, "mutual_information") == 0 ? "mut.inf"
+           : strcmp(name, "disagreement") == 0     ? "disagree"
+                                                   : name;
+}
+
 /* Runs of the same task share a table. */
 static void text_task(rt_cli *c, const report *r, bool regression, rt_str *out) {
     cli_table t;
@@ -185,12 +199,12 @@ static void text_task(rt_cli *c, const report *r, bool regression, rt_str *out) 
     rt_str heads;
     bool any = false;
     rt_str_init(&heads);
-    rt_str_append(&heads, "run|members|parameters|FLOP");
+    rt_str_append(&heads, "run|members|params|FLOP");
     for (int i = 0; i < r->nmetrics; i++) {
         size_t n = strlen(align);
         if (r->metrics[i].regression != regression || n >= CLI_TABLE_COLUMNS)
             continue;
-        rt_str_appendf(&heads, "|%s", strcmp(r->metrics[i].name, "mutual_information") == 0 ? "mutual inf." : r->metrics[i].name);
+        rt_str_appendf(&heads, "|%s", short_name(r->metrics[i].name));
         align[n] = 'r';
         align[n + 1] = 0;
     }
@@ -203,9 +217,9 @@ static void text_task(rt_cli *c, const report *r, bool regression, rt_str *out) 
         text_row(&t, r, run, run->name, cli_count(members, run->members), &run->all, true);
         if (run->members == 1)
             continue;
-        text_row(&t, r, run, "  one member: mean", "", &run->mean, false);
-        text_row(&t, r, run, "              least", "", &run->least, false);
-        text_row(&t, r, run, "              greatest", "", &run->greatest, false);
+        text_row(&t, r, run, "  alone: mean", "", &run->mean, false);
+        text_row(&t, r, run, "         least", "", &run->least, false);
+        text_row(&t, r, run, "         greatest", "", &run->greatest, false);
     }
     if (any)
         cli_table_print(&t, out, c->term.colour_out);
@@ -225,8 +239,9 @@ rt_status cli_cmd_eval(rt_cli *c) {
     RT_ASSERT(r.nmetrics <= METRICS_MAX);
     RT_TRY_GOTO(rt_calloc(&r.runs, (size_t)r.nruns, sizeof *r.runs));
     RT_TRY_GOTO(cli_pool_create(c, &pool));
-    RT_TRY_GOTO(rt_dataset_open(&d, c->config.data,
-                                (rt_data_options){.seed = (uint64_t)c->config.seed, .limit = c->config.limit, .test_only = true}));
+    RT_TRY_GOTO(rt_dataset_open(
+        &d, c->config.data,
+        (rt_data_options){.seed = (uint64_t)c->config.seed, .limit = c->config.limit, .test_only = true}));
     for (int i = 0; i < r.nruns; i++) {
         r.runs[i].name = c->args[i];
         RT_TRY_GOTO(evaluate(&r.runs[i], c, d, pool, r.nmetrics));

@@ -1,6 +1,6 @@
 /*
- * cmd_info.c - retort info: an architecture as a table of layers, its compiled training step and the memory that takes, or what a
- * file holds.
+ * cmd_info.c - retort info: an architecture as a table of layers, its compiled training step and the memory
+ * that takes, or what a file holds.
  */
 #include "base/alloc.h"
 #include "base/file.h"
@@ -60,7 +60,8 @@ static void text_plan(const rt_cli *c, const arch_report *a, rt_str *out) {
     rt_str_append_char(out, '\n');
     rt_plan_print(rt_step_plan(a->step), out);
     rt_str_appendf(out, "\ntraining %lld member%s at batch %lld with %d threads takes %s beside the data\n",
-                   (long long)c->config.members, c->config.members == 1 ? "" : "s", (long long)c->config.batch, rt_pool_workers(a->pool),
+                   (long long)c->config.members, c->config.members == 1 ? "" : "s",
+                   (long long)c->config.batch, rt_pool_workers(a->pool),
                    cli_bytes(bytes, (double)rt_step_bytes(a->step)));
 }
 
@@ -84,12 +85,18 @@ static void text_arch(rt_cli *c, const arch_report *a, rt_str *out) {
     cli_table_cell(&t, "%s", cli_si(flops, rt_net_flops(a->net)));
     cli_table_print(&t, out, c->term.colour_out);
     cli_table_deinit(&t);
-    rt_str_appendf(out, "\nFLOP: multiplications and additions of one forward pass of one input, one each.\n");
+    rt_str_appendf(out,
+                   "\nFLOP: multiplications and additions of one forward pass of one input, one each.\n");
 }
 
 static rt_status plan_step(arch_report *a, const rt_cli *c) {
-    rt_step_options o = {.batch = c->config.batch, .members = (int)c->config.members, .optimiser = "sgd", .momentum = 0.9,
-                         .nesterov = true, .decay_rule = "all", .slice = c->config.slice};
+    rt_step_options o = {.batch = c->config.batch,
+                         .members = (int)c->config.members,
+                         .optimiser = "sgd",
+                         .momentum = 0.9,
+                         .nesterov = true,
+                         .decay_rule = "all",
+                         .slice = c->config.slice};
     RT_TRY(cli_pool_create(c, &a->pool));
     return rt_step_create(&a->step, a->net, a->params, o, a->pool);
 }
@@ -133,10 +140,12 @@ done:
 }
 
 rt_status cli_cmd_info(rt_cli *c) {
-    RT_FAIL_IF(c->config.arch && c->nargs, RT_E_USAGE, "info describes either --arch %s or '%s', not both", c->config.arch, c->args[0]);
+    RT_FAIL_IF(c->config.arch && c->nargs, RT_E_USAGE, "info describes either --arch %s or '%s', not both",
+               c->config.arch, c->args[0]);
     if (c->config.arch)
         return describe_arch(c);
-    RT_FAIL_IF(!c->nargs, RT_E_USAGE, "info needs something to describe: --arch SPEC, or a run, a file or a data set");
+    RT_FAIL_IF(!c->nargs, RT_E_USAGE,
+               "info needs something to describe: --arch SPEC, or a run, a file or a data set");
     char *path;
     RT_TRY(rt_path_expand(&path, c->args[0]));
     rt_status st;

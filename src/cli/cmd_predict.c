@@ -9,7 +9,8 @@
  *     entropy H(p)  =  expected_entropy (1/M) sum_m H(p_m)  +  mutual_information
  *     total variance  =  data: mean of the members' variances  +  knowledge: variance of their means
  *
- * The format follows the name: .csv, .jsonl, .npy (float32: probs N x K; regression N x 4); without --out, CSV on standard output.
+ * The format follows the name: .csv, .jsonl, .npy (float32: probs N x K; regression N x 4); without --out,
+ * CSV on standard output.
  */
 #include "base/alloc.h"
 #include "base/file.h"
@@ -48,15 +49,19 @@ static rt_status load(prediction *q) {
     RT_TRY(cli_pool_create(q->c, &q->pool));
     RT_TRY(rt_model_load(&q->model, q->c->args[0]));
     rt_model_set_batch(q->model, k->batch);
-    RT_TRY(rt_dataset_open(&q->data, k->data, (rt_data_options){.seed = (uint64_t)k->seed, .limit = k->limit, .test_only = true}));
+    RT_TRY(
+        rt_dataset_open(&q->data, k->data,
+                        (rt_data_options){.seed = (uint64_t)k->seed, .limit = k->limit, .test_only = true}));
     RT_TRY(rt_model_check_data(q->model, q->data));
     q->part = rt_dataset_test(q->data);
     q->n = q->part->n;
     q->m = rt_model_members(q->model);
     q->k = rt_model_outputs(q->model);
     q->regression = rt_model_task(q->model) == RT_TASK_REGRESSION;
-    RT_FAIL_IF(q->regression && k->probs, RT_E_USAGE, "--probs: this model is a regression; --logits writes means and variances");
-    RT_FAIL_IF(!rt_i64_mul(q->n, q->m * q->k, &floats), RT_E_MEMORY, "%lld predictions are too many", (long long)q->n);
+    RT_FAIL_IF(q->regression && k->probs, RT_E_USAGE,
+               "--probs: this model is a regression; --logits writes means and variances");
+    RT_FAIL_IF(!rt_i64_mul(q->n, q->m * q->k, &floats), RT_E_MEMORY, "%lld predictions are too many",
+               (long long)q->n);
     RT_TRY(rt_calloc(&q->y, (size_t)floats + 1, sizeof *q->y));
     RT_TRY(rt_calloc(&q->p, (size_t)(q->n * (q->regression ? REGRESSION_COLUMNS : q->k)) + 1, sizeof *q->p));
     if (!q->regression)
@@ -157,7 +162,8 @@ static void csv_row(prediction *q, int64_t i) {
         uncertainty u = measure(q, i);
         rt_str_appendf(s, ",%lld,", (long long)u.label);
         append_field(s, rt_model_class_name(q->model, u.label));
-        const float values[] = {u.confidence, (float)u.entropy, (float)u.expected_entropy, (float)u.mutual_information};
+        const float values[] = {u.confidence, (float)u.entropy, (float)u.expected_entropy,
+                                (float)u.mutual_information};
         for (int64_t j = 0; j < RT_COUNT(values); j++) {
             rt_str_append_char(s, ',');
             append_f32(s, values[j]);
@@ -234,9 +240,11 @@ static rt_status choose_format(prediction *q) {
                "--json takes standard output, so the predictions need a file: --out, --logits or --probs");
     if (!k->out)
         return RT_OK;
-    q->format = rt_str_ends(k->out, ".csv") ? FORMAT_CSV : rt_str_ends(k->out, ".jsonl") ? FORMAT_JSONL : FORMAT_NPY;
-    RT_FAIL_IF(q->format == FORMAT_NPY && !rt_str_ends(k->out, ".npy"), RT_E_USAGE, "--out: '%s' ends neither in .csv nor .jsonl nor .npy",
-               k->out);
+    q->format = rt_str_ends(k->out, ".csv")     ? FORMAT_CSV
+                : rt_str_ends(k->out, ".jsonl") ? FORMAT_JSONL
+                                                : FORMAT_NPY;
+    RT_FAIL_IF(q->format == FORMAT_NPY && !rt_str_ends(k->out, ".npy"), RT_E_USAGE,
+               "--out: '%s' ends neither in .csv nor .jsonl nor .npy", k->out);
     return RT_OK;
 }
 

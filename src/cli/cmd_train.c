@@ -1,13 +1,14 @@
 /*
- * cmd_train.c - retort train: the library does the work; this file shows how it goes, sums up, and says how to go on after an
- * interruption. With --resume the parameters of the run are read from its own directory, so that
- * `retort train --out DIR --resume` is enough.
+ * cmd_train.c - retort train: the library does the work; this file shows how it goes, sums up, and says how
+ * to go on after an interruption. With --resume the parameters of the run are read from its own directory, so
+ * that `retort train --out DIR --resume` is enough.
  */
 #include "base/alloc.h"
 #include "base/file.h"
 #include "cli/cli.h"
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 static rt_status load_saved(rt_cli *c) {
     rt_config *k = &c->config;
@@ -30,10 +31,12 @@ static void say_number(rt_cli *c, const char *name, double v, double scale, cons
 
 static void say_summary(rt_cli *c, const rt_train_result *r) {
     char steps[32], rate[32], params[32];
-    cli_say(&c->term, "trained %d %s of %s on %s", r->members, r->members == 1 ? "network" : "networks", c->config.arch, c->config.data);
-    cli_say(&c->term, "  %-16s %lld epochs, %s steps in %.1f s, %s samples/s", "work", (long long)r->epochs, cli_count(steps, r->steps),
-            r->seconds, cli_si(rate, r->samples_per_s));
-    cli_say(&c->term, "  %-16s %s%s", "parameters", cli_count(params, r->parameters), r->members == 1 ? "" : " each");
+    cli_say(&c->term, "trained %d %s of %s on %s", r->members, r->members == 1 ? "network" : "networks",
+            c->config.arch, c->config.data);
+    cli_say(&c->term, "  %-16s %lld epochs, %s steps in %.1f s, %s samples/s", "work", (long long)r->epochs,
+            cli_count(steps, r->steps), r->seconds, cli_si(rate, r->samples_per_s));
+    cli_say(&c->term, "  %-16s %s%s", "parameters", cli_count(params, r->parameters),
+            r->members == 1 ? "" : " each");
     say_number(c, "train loss", r->train_loss, 1, "");
     say_number(c, "valid loss", r->valid_loss, 1, "");
     say_number(c, "valid accuracy", r->valid_accuracy, 100, " %");
@@ -74,9 +77,11 @@ static rt_status say_how_to_continue(rt_cli *c) {
     rt_str command;
     rt_str_init(&command);
     snprintf(what, sizeof what, "%s", rt_error_text());
+    what[strcspn(what, ";")] = 0; /* what follows is said better below */
     cli_append_quoted(&command, c->config.out);
-    rt_status st = rt_error_set(RT_E_INTERRUPTED, __FILE__, __LINE__, "%s\nstate saved; continue with: retort train --out %s --resume",
-                                what, rt_str_text(&command));
+    rt_status st = rt_error_set(RT_E_INTERRUPTED, __FILE__, __LINE__,
+                                "%s; state saved; continue with: retort train --out %s --resume", what,
+                                rt_str_text(&command));
     rt_str_deinit(&command);
     return st;
 }

@@ -1,7 +1,8 @@
 /*
  * describe.c - what files hold, for people (a table) and for programs (--json).
  *
- * Metadata of a model is text that is JSON more often than not: with --json, what parses is handed on as JSON, the rest as text.
+ * Metadata of a model is text that is JSON more often than not: with --json, what parses is handed on as
+ * JSON, the rest as text.
  */
 #include "base/alloc.h"
 #include "base/file.h"
@@ -125,8 +126,9 @@ rt_status cli_describe_npy(rt_cli *c, const char *path) {
         cli_json_shape(&j, "shape", &a.shape);
         st = cli_json_end(c, &j);
     } else {
-        rt_str_appendf(&out, "array of %s elements, shape %s, type %c%d, %s\n", cli_count(number, n), cli_shape(shape, &a.shape), a.kind,
-                       a.itemsize, cli_bytes((char[32]){0}, (double)n * a.itemsize));
+        rt_str_appendf(&out, "array of %s elements, shape %s, type %c%d, %s\n", cli_count(number, n),
+                       cli_shape(shape, &a.shape), a.kind, a.itemsize,
+                       cli_bytes((char[32]){0}, (double)n * a.itemsize));
         st = cli_print(&out);
     }
 done:
@@ -145,7 +147,8 @@ typedef struct run_files {
 } run_files;
 
 static bool is_model(const char *name) {
-    return strcmp(name, "model.safetensors") == 0 || (rt_str_starts(name, "member-") && rt_str_ends(name, ".safetensors"));
+    return strcmp(name, "model.safetensors") == 0 ||
+           (rt_str_starts(name, "member-") && rt_str_ends(name, ".safetensors"));
 }
 
 static rt_status list_run(run_files *f, const char *path) {
@@ -160,7 +163,8 @@ static rt_status list_run(run_files *f, const char *path) {
         if (f->members++ == 0)
             RT_TRY(rt_path_join(&f->model, path, name));
     }
-    RT_FAIL_IF(!config && f->members == 0, RT_E_INPUT, "%s: a directory, but no run: neither config.yaml nor a model is in it", path);
+    RT_FAIL_IF(!config && f->members == 0, RT_E_INPUT,
+               "%s: a directory, but no run: neither config.yaml nor a model is in it", path);
     f->finished = f->members > 0 && !f->checkpoint;
     return RT_OK;
 }
@@ -174,7 +178,8 @@ static rt_status file_bytes(const char *dir, const char *name, int64_t *out) {
     return RT_OK;
 }
 
-static rt_status json_run(rt_cli *c, const char *path, const run_files *f, const rt_safetensors *s, rt_str *out) {
+static rt_status json_run(rt_cli *c, const char *path, const run_files *f, const rt_safetensors *s,
+                          rt_str *out) {
     rt_json j;
     cli_json_begin(&j, out);
     rt_json_str(&j, "kind", "run");
@@ -198,7 +203,8 @@ static rt_status json_run(rt_cli *c, const char *path, const run_files *f, const
     return cli_json_end(c, &j);
 }
 
-static rt_status text_run(rt_cli *c, const char *path, const run_files *f, const rt_safetensors *s, rt_str *out) {
+static rt_status text_run(rt_cli *c, const char *path, const run_files *f, const rt_safetensors *s,
+                          rt_str *out) {
     cli_table t;
     char number[32];
     rt_status st = RT_OK;
@@ -206,7 +212,10 @@ static rt_status text_run(rt_cli *c, const char *path, const run_files *f, const
     cli_table_cell(&t, "path");
     cli_table_cell(&t, "%s", path);
     cli_table_cell(&t, "state");
-    cli_table_cell(&t, "%s", f->finished ? "finished" : f->checkpoint ? "unfinished; 'retort train --resume' goes on" : "unfinished");
+    cli_table_cell(&t, "%s",
+                   f->finished     ? "finished"
+                   : f->checkpoint ? "unfinished; 'retort train --resume' goes on"
+                                   : "unfinished");
     cli_table_cell(&t, "members");
     cli_table_cell(&t, "%lld", (long long)f->members);
     if (s)

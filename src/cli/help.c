@@ -1,6 +1,7 @@
 /*
- * help.c - what the program says about itself on a terminal. Nothing is written twice: verbs come from verbs.def, flags with
- * defaults and ranges from params.def, architectures and data sets from their own lists.
+ * help.c - what the program says about itself on a terminal. Nothing is written twice: verbs come from
+ * verbs.def, flags with defaults and ranges from params.def, architectures and data sets from their own
+ * lists.
  */
 #include "cli/cli.h"
 #include "kern/kern.h"
@@ -15,8 +16,8 @@ enum { HELP_WIDTH = 100, FLAG_COLUMN = 30 };
 static const struct {
     const char *first, *title;
 } groups[] = {
-    {"data", "Data"},     {"arch", "Network"}, {"members", "Ensemble"}, {"epochs", "Optimisation"},
-    {"seed", "This run"}, {"config", "Everywhere"},
+    {"data", "Data"},           {"arch", "Network"},  {"members", "Ensemble"},
+    {"epochs", "Optimisation"}, {"seed", "This run"}, {"config", "Everywhere"},
 };
 
 void cli_params_each(unsigned verb, cli_param_fn fn, void *user) {
@@ -111,7 +112,8 @@ static void print_flag(void *user, const char *group, const rt_param_info *p) {
         snprintf(letter, sizeof letter, "-%s, ", p->alias);
     bool no = p->kind == RT_KIND_BOOL && strcmp(p->def, "true") == 0;
     const char *meta = p->meta ? p->meta : p->choices;
-    int n = snprintf(flag, sizeof flag, "  %s--%s%s%s%s", letter, no ? "[no-]" : "", p->key, meta ? " " : "", meta ? meta : "");
+    int n = snprintf(flag, sizeof flag, "  %s--%s%s%s%s", letter, no ? "[no-]" : "", p->key, meta ? " " : "",
+                     meta ? meta : "");
     rt_str_appendf(w->out, "%s%s%s", cli_style_on(w->colour, CLI_CYAN), flag, cli_style_off(w->colour));
     if (n + 2 > FLAG_COLUMN)
         rt_str_appendf(w->out, "\n%*s", FLAG_COLUMN, "");
@@ -171,7 +173,8 @@ static void on_form(void *user, const char *group, const char *form, const char 
     print_form(f->w.out, form, meaning);
 }
 
-void cli_examples_each(const cli_verb *v, void (*fn)(void *user, const char *what, const char *command), void *user) {
+void cli_examples_each(const cli_verb *v, void (*fn)(void *user, const char *what, const char *command),
+                       void *user) {
     char what[160], command[320];
     for (const char *s = v->examples; *s;) {
         size_t a = strcspn(s, "\t"), b = strcspn(s, "\n");
@@ -184,14 +187,15 @@ void cli_examples_each(const cli_verb *v, void (*fn)(void *user, const char *wha
 
 static void print_example(void *user, const char *what, const char *command) {
     writer *w = user;
-    rt_str_appendf(w->out, "  %s# %s%s\n  %s\n", cli_style_on(w->colour, CLI_DIM), what, cli_style_off(w->colour), command);
+    rt_str_appendf(w->out, "  %s# %s%s\n  %s\n", cli_style_on(w->colour, CLI_DIM), what,
+                   cli_style_off(w->colour), command);
 }
 
 void cli_help_verb(const cli_verb *v, rt_str *out, bool colour) {
     writer w = {out, colour};
     rt_str_appendf(out, "retort %s - %s\n", v->name, v->summary);
-    rt_str_appendf(out, "\n%susage:%s retort %s%s%s [flags]\n\n", cli_style_on(colour, CLI_BOLD), cli_style_off(colour), v->name,
-                   *v->args ? " " : "", v->args);
+    rt_str_appendf(out, "\n%susage:%s retort %s%s%s [flags]\n\n", cli_style_on(colour, CLI_BOLD),
+                   cli_style_off(colour), v->name, *v->args ? " " : "", v->args);
     wrap(out, v->about, 0, 0);
     cli_params_each(v->bit, print_flag, &w);
     form_writer forms = {.w = w};
@@ -203,20 +207,25 @@ void cli_help_verb(const cli_verb *v, rt_str *out, bool colour) {
 void cli_help_program(rt_str *out, bool colour) {
     const cli_verb *list;
     int n = cli_verb_list(&list);
-    rt_str_append(out, "retort " RT_VERSION " - train ensembles of neural networks on CPUs and measure what they do not know\n");
-    rt_str_appendf(out, "\n%susage:%s retort COMMAND [arguments] [flags]\n", cli_style_on(colour, CLI_BOLD), cli_style_off(colour));
+    rt_str_append(out, "retort " RT_VERSION
+                       " - train ensembles of neural networks on CPUs and measure what they do not know\n");
+    rt_str_appendf(out, "\n%susage:%s retort COMMAND [arguments] [flags]\n", cli_style_on(colour, CLI_BOLD),
+                   cli_style_off(colour));
     heading(out, "Commands", colour);
     for (int i = 0; i < n; i++)
-        rt_str_appendf(out, "  %s%-9s%s%s\n           %s%s%s\n", cli_style_on(colour, CLI_CYAN), list[i].name, cli_style_off(colour),
-                       list[i].summary, cli_style_on(colour, CLI_DIM), list[i].example, cli_style_off(colour));
-    rt_str_append(out, "\n'retort COMMAND --help' explains a command, 'retort --version' tells what is built in.\n"
-                       "Exit codes: 0 ok, 1 failed, 2 usage, 3 bad input data, 4 interrupted (state saved).\n");
+        rt_str_appendf(out, "  %s%-9s%s%s\n           %s%s%s\n", cli_style_on(colour, CLI_CYAN), list[i].name,
+                       cli_style_off(colour), list[i].summary, cli_style_on(colour, CLI_DIM), list[i].example,
+                       cli_style_off(colour));
+    rt_str_append(out,
+                  "\n'retort COMMAND --help' explains a command, 'retort --version' tells what is built in.\n"
+                  "Exit codes: 0 ok, 1 failed, 2 usage, 3 bad input data, 4 interrupted (state saved).\n");
 }
 
 void cli_help_version(rt_str *out) {
     static const char *const isa[] = {"plain C", "AVX2 + FMA", "AVX-512"};
     rt_str_append(out, "retort " RT_VERSION "\n");
     rt_str_appendf(out, "instruction set  %s\n", isa[rt_cpu_isa()]);
-    rt_str_appendf(out, "kernels          reference, vector%s%s\n", RT_WITH_ONEDNN ? ", oneDNN" : "", RT_WITH_BLAS ? ", BLAS" : "");
+    rt_str_appendf(out, "kernels          reference, vector%s%s\n", RT_WITH_ONEDNN ? ", oneDNN" : "",
+                   RT_WITH_BLAS ? ", BLAS" : "");
     rt_str_appendf(out, "processors       %d\n", rt_cpu_count());
 }

@@ -1,7 +1,9 @@
 /*
- * main.c - the program: finds the verb, reads its arguments, runs it, and turns a status into a message and an exit code.
+ * main.c - the program: finds the verb, reads its arguments, runs it, and turns a status into a message and
+ * an exit code.
  *
- * Exit codes are part of the interface: 0 ok, 1 failed, 2 usage, 3 bad input data, 4 interrupted with state saved.
+ * Exit codes are part of the interface: 0 ok, 1 failed, 2 usage, 3 bad input data, 4 interrupted with state
+ * saved.
  */
 #include "base/alloc.h"
 #include "base/timer.h"
@@ -12,7 +14,7 @@
 #include <unistd.h>
 
 static const cli_verb verbs[] = {
-#define RT_CLI_VERB(name, bit, args, fewest, most, stops, summary, example, about, examples)                                           \
+#define RT_CLI_VERB(name, bit, args, fewest, most, stops, summary, example, about, examples)                 \
     {#name, bit, args, fewest, most, stops, cli_cmd_##name, summary, example, about, examples},
 #include "cli/verbs.def"
 #undef RT_CLI_VERB
@@ -30,8 +32,8 @@ const cli_verb *cli_verb_find(const char *name) {
     return NULL;
 }
 
-/* A file opened while descriptor 1 or 2 is closed would take its number and receive our messages: fill the gaps with something
- * that refuses to be used. */
+/* A file opened while descriptor 1 or 2 is closed would take its number and receive our messages: fill the
+ * gaps with something that refuses to be used. */
 static void keep_descriptors(void) {
     for (int fd = 0; fd <= 2; fd++)
         if (fcntl(fd, F_GETFD) < 0)
@@ -45,7 +47,8 @@ static rt_status fail_verb(const char *word) {
         names[n] = verbs[n].name;
     names[n++] = "help";
     int64_t near = rt_str_nearest(word, names, n);
-    RT_FAIL_IF(*word == '-', RT_E_USAGE, "'%s' comes before the command; flags follow it: retort COMMAND %s", word, word);
+    RT_FAIL_IF(*word == '-', RT_E_USAGE, "'%s' comes before the command; flags follow it: retort COMMAND %s",
+               word, word);
     RT_FAIL_IF(near >= 0, RT_E_USAGE, "unknown command '%s'; did you mean '%s'?", word, names[near]);
     RT_FAIL(RT_E_USAGE, "unknown command '%s'", word);
 }

@@ -1,6 +1,7 @@
 /*
- * manual.c - the same facts as help.c, as manual pages (docs/man) and as Markdown (docs/params.md). Both are written by
- * tools/docs and kept in the repository; a test compares them with what the program would write now.
+ * manual.c - the same facts as help.c, as manual pages (docs/man) and as Markdown (docs/params.md). Both are
+ * written by tools/docs and kept in the repository; a test compares them with what the program would write
+ * now.
  */
 #include "cli/cli.h"
 #include <ctype.h>
@@ -41,7 +42,7 @@ static void title(rt_str *out, const char *verb, const char *summary) {
         rt_str_append(out, "\\-");
         upper(out, verb);
     }
-    rt_str_append(out, " 1 \"\" \"retort " RT_VERSION "\" \"User Commands\"\n.SH NAME\nretort");
+    rt_str_append(out, " 1 \"\" \"retort " RT_VERSION "\" \"User Commands\"\n.ad l\n.SH NAME\nretort");
     if (verb)
         rt_str_appendf(out, "\\-%s", verb);
     rt_str_append(out, " \\- ");
@@ -63,9 +64,9 @@ static void man_flag(void *user, const char *group, const rt_param_info *p) {
     rt_str_append(out, no ? "[no\\-]" : "");
     roff(out, p->key);
     rt_str_append(out, "\\fR");
-    if (p->meta) {
+    if (p->meta || p->choices) {
         rt_str_append(out, " \\fI");
-        roff(out, p->meta);
+        roff(out, p->meta ? p->meta : p->choices);
         rt_str_append(out, "\\fR");
     }
     rt_str_append_char(out, '\n');
@@ -74,7 +75,7 @@ static void man_flag(void *user, const char *group, const rt_param_info *p) {
     rt_str_init(&range);
     cli_param_range(p, &range);
     rt_str_append(out, ".");
-    if (range.len) {
+    if (range.len && (p->meta || !p->choices)) {
         rt_str_append(out, p->kind == RT_KIND_ENUM ? " One of " : " Range: ");
         roff(out, range.p);
         rt_str_append(out, ".");
@@ -134,9 +135,10 @@ static void paragraphs(rt_str *out, const char *text) {
     }
 }
 
-static const char EXIT_STATUS[] = ".SH EXIT STATUS\n.TP\n0\nsuccess\n.TP\n1\nfailure while running\n.TP\n2\nwrong usage\n.TP\n3\n"
-                                  "bad, missing or mismatching input data\n.TP\n4\ninterrupted; the state is saved where the command "
-                                  "has one\n";
+static const char EXIT_STATUS[] =
+    ".SH EXIT STATUS\n.TP\n0\nsuccess\n.TP\n1\nfailure while running\n.TP\n2\nwrong usage\n.TP\n3\n"
+    "bad, missing or mismatching input data\n.TP\n4\ninterrupted; the state is saved where the command "
+    "has one\n";
 
 void cli_man_verb(const cli_verb *v, rt_str *out) {
     title(out, v->name, v->summary);
@@ -159,16 +161,20 @@ void cli_man_program(rt_str *out) {
     const cli_verb *list;
     int n = cli_verb_list(&list);
     title(out, NULL, "train ensembles of neural networks on CPUs and measure what they do not know");
-    rt_str_append(out, ".B retort\n.I COMMAND\n[\\fIarguments\\fR] [\\fIflags\\fR]\n.SH DESCRIPTION\nTrains one network or an ensemble, "
-                       "evaluates accuracy and calibration, and predicts classes with their uncertainty. Results go to standard output, "
+    rt_str_append(out, ".B retort\n.I COMMAND\n[\\fIarguments\\fR] [\\fIflags\\fR]\n.SH DESCRIPTION\nTrains "
+                       "one network or an ensemble, "
+                       "evaluates accuracy and calibration, and predicts classes with their uncertainty. "
+                       "Results go to standard output, "
                        "everything else to standard error.\n.SH COMMANDS\n");
     for (int i = 0; i < n; i++) {
         rt_str_appendf(out, ".TP\n\\fBretort\\-%s\\fR(1)\n", list[i].name);
         roff(out, list[i].summary);
         rt_str_append_char(out, '\n');
     }
-    rt_str_append(out, ".SH CONFIGURATION\nEvery flag is also a key of a YAML file given by \\fB\\-\\-config\\fR; flags win. Unknown "
-                       "flags and keys are errors.\n.SH ENVIRONMENT\n.TP\n\\fBNO_COLOR\\fR\nno colours when set\n.TP\n\\fBRETORT_ISA\\fR\n"
+    rt_str_append(out, ".SH CONFIGURATION\nEvery flag is also a key of a YAML file given by "
+                       "\\fB\\-\\-config\\fR; flags win. Unknown "
+                       "flags and keys are errors.\n.SH ENVIRONMENT\n.TP\n\\fBNO_COLOR\\fR\nno colours when "
+                       "set\n.TP\n\\fBRETORT_ISA\\fR\n"
                        "plain, avx2 or avx512: the best instruction set to use\n");
     rt_str_append(out, EXIT_STATUS);
     rt_str_append(out, ".SH EXAMPLES\n");
@@ -193,7 +199,10 @@ static void code_cell(rt_str *out, const char *text) {
 static void markdown_param(void *user, const char *group, const rt_param_info *p) {
     rt_str *out = user;
     if (!p) {
-        rt_str_appendf(out, "\n## %s\n\n| flag and key | default | values | commands | meaning |\n|---|---|---|---|---|\n", group);
+        rt_str_appendf(
+            out,
+            "\n## %s\n\n| flag and key | default | values | commands | meaning |\n|---|---|---|---|---|\n",
+            group);
         return;
     }
     const cli_verb *list;
@@ -240,8 +249,10 @@ void cli_markdown(rt_str *out) {
     unsigned all = 0;
     for (int i = 0; i < n; i++)
         all |= list[i].bit;
-    rt_str_append(out, "<!-- Written by 'retort help --markdown'; do not edit. -->\n# Parameters\n\nEvery parameter is a flag (`--key "
-                       "value`, switches `--key` and `--no-key`) and a key of the YAML file that `--config` reads; flags win.\n");
+    rt_str_append(out, "<!-- Written by 'retort help --markdown'; do not edit. -->\n# Parameters\n\nEvery "
+                       "parameter is a flag (`--key "
+                       "value`, switches `--key` and `--no-key`) and a key of the YAML file that `--config` "
+                       "reads; flags win.\n");
     cli_params_each(all, markdown_param, out);
     form_state forms = {.out = out};
     cli_verb_forms(&(cli_verb){.bit = all}, markdown_form, &forms);

@@ -1,8 +1,8 @@
 /*
  * output.c - results on standard output: text, JSON objects, tables, and numbers as people read them.
  *
- * Standard output is written with write(2) and every failure is one of the program: a result that was not delivered (disk full,
- * closed pipe) must not end with exit code 0.
+ * Standard output is written with write(2) and every failure is one of the program: a result that was not
+ * delivered (disk full, closed pipe) must not end with exit code 0.
  */
 #include "base/timer.h"
 #include "cli/cli.h"

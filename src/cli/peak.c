@@ -1,9 +1,9 @@
 /*
  * peak.c - what this machine can do at most: fused multiply-adds on registers, on every worker at once.
  *
- * An FMA takes about four cycles and two can start per cycle, so eight independent sums would keep the unit busy; twelve leave
- * room, and fit the sixteen registers together with the two factors. The best of many short rounds counts, because other work
- * on the machine can only make a round slower.
+ * An FMA takes about four cycles and two can start per cycle, so eight independent sums would keep the unit
+ * busy; twelve leave room, and fit the sixteen registers together with the two factors. The best of many
+ * short rounds counts, because other work on the machine can only make a round slower.
  */
 #include "base/timer.h"
 #include "cli/cli.h"

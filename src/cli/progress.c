@@ -3,8 +3,8 @@
  *
  *     epoch 3/10 [=========>               ] 27%  loss 0.3521  acc 88.1%  valid 87.2%  91.2k/s  0:42 left
  *
- * Fields that do not fit are left out, the least important first. Elsewhere (log files, pipes) one line per epoch,
- * and within long epochs one every half minute.
+ * Fields that do not fit are left out, the least important first. Elsewhere (log files, pipes) one line per
+ * epoch, and within long epochs one every half minute.
  */
 #include "base/timer.h"
 #include "cli/cli.h"
@@ -82,7 +82,8 @@ static void plain(cli_progress *c, const rt_progress *p) {
     char left[32], rate[32], text[256];
     int n = snprintf(text, sizeof text, "epoch %lld/%lld", (long long)p->epoch, (long long)p->epochs);
     if (!p->epoch_end)
-        n += snprintf(text + n, sizeof text - (size_t)n, " step %lld/%lld", (long long)p->step, (long long)p->steps);
+        n += snprintf(text + n, sizeof text - (size_t)n, " step %lld/%lld", (long long)p->step,
+                      (long long)p->steps);
     if (isfinite(p->loss))
         n += snprintf(text + n, sizeof text - (size_t)n, "  loss %.4f", p->loss);
     if (isfinite(p->accuracy))
@@ -91,7 +92,8 @@ static void plain(cli_progress *c, const rt_progress *p) {
         n += snprintf(text + n, sizeof text - (size_t)n, "  valid loss %.4f", p->valid_loss);
     if (p->epoch_end && isfinite(p->valid_accuracy))
         n += snprintf(text + n, sizeof text - (size_t)n, "  valid accuracy %.4f", p->valid_accuracy);
-    cli_say(c->term, "%s  %s/s  %s left", text, cli_si(rate, p->samples_per_s), cli_duration(left, p->seconds_left));
+    cli_say(c->term, "%s  %s/s  %s left", text, cli_si(rate, p->samples_per_s),
+            cli_duration(left, p->seconds_left));
 }
 
 void cli_show_progress(void *user, const rt_progress *p) {

@@ -1,10 +1,10 @@
 /*
  * signals.c - how the program is asked to stop.
  *
- * The handler does one thing: it sets a flag that training, evaluation and prediction look at. It is removed by the first
- * signal (SA_RESETHAND), so the second Ctrl-C kills at once. A signal that was ignored when the program started (nohup,
- * a background job) stays ignored. Writing to a closed pipe or beyond a file size limit is an error of write(2), not the end
- * of the process.
+ * The handler does one thing: it sets a flag that training, evaluation and prediction look at. It is removed
+ * by the first signal (SA_RESETHAND), so the second Ctrl-C kills at once. A signal that was ignored when the
+ * program started (nohup, a background job) stays ignored. Writing to a closed pipe or beyond a file size
+ * limit is an error of write(2), not the end of the process.
  */
 #include "cli/cli.h"
 #include <signal.h>

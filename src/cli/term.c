@@ -1,9 +1,9 @@
 /*
  * term.c - talking to a person: standard error, colours, and one line that is drawn again and again.
  *
- * Colours appear only on a terminal that is not "dumb", without NO_COLOR and with --color. The unfinished line is erased before
- * anything else is written, so messages never run into a progress bar. Each message is one write: lines of several processes
- * do not mix.
+ * Colours appear only on a terminal that is not "dumb", without NO_COLOR and with --color. The unfinished
+ * line is erased before anything else is written, so messages never run into a progress bar. Each message is
+ * one write: lines of several processes do not mix.
  */
 #include "base/log.h"
 #include "base/timer.h"
@@ -69,7 +69,8 @@ int cli_term_width(void) {
 }
 
 const char *cli_style_on(bool colour, cli_style s) {
-    static const char *const codes[] = {"", "\033[1m", "\033[2m", "\033[31m", "\033[32m", "\033[33m", "\033[36m"};
+    static const char *const codes[] = {"",         "\033[1m",  "\033[2m", "\033[31m",
+                                        "\033[32m", "\033[33m", "\033[36m"};
     return colour ? codes[s] : "";
 }
 
@@ -99,7 +100,8 @@ static void message(cli_term *t, cli_style style, const char *label, const char 
     rt_str s;
     rt_str_init(&s);
     wipe(t, &s);
-    rt_str_appendf(&s, "%s%s%s", cli_style_on(t->colour_err, style), label, *label ? cli_style_off(t->colour_err) : "");
+    rt_str_appendf(&s, "%s%s%s", cli_style_on(t->colour_err, style), label,
+                   *label ? cli_style_off(t->colour_err) : "");
     size_t at = s.len;
     rt_str_append(&s, text);
     if (s.len > at)

@@ -1,0 +1,80 @@
+#!/bin/sh
+# Every kind of failure has its exit code, and says what is wrong.
+. "$(dirname "$0")/tap.inc"
+small="--data spiral:n=60 --arch mlp:8 --epochs 2"
+
+# usage: 2
+run train --data spiral --arch mlp:4
+expect 2 "train needs --out" "train without --out"
+run train --data spiral --out r
+expect 2 "train needs --arch" "train without --arch"
+run train --arch mlp:4 --out r
+expect 2 "train needs --data" "train without --data"
+run train $small --out r extra
+expect 2 "takes flags only" "a word too many"
+run eval --data spiral
+expect 2 "eval needs RUN" "eval without a run"
+run train $small --out r --epochs x
+expect 2 "is not a whole number" "not a number"
+run train $small --out r --epochs -1
+expect 2 "is not a whole number from 0" "out of range"
+run train $small --out --json
+expect 2 "--out needs a value" "flag where a value should be"
+run train $small --out r --arch nope:1
+expect 2 "nope" "unknown architecture"
+run train $small --out r --schedule sideways
+expect 2 "sideways" "unknown schedule"
+run info --arch wrn:28,1 --input 3x32
+expect 2 "two numbers" "shape with two numbers"
+run train -zz
+expect 2 "" "unknown letter"
+run predict r --data spiral --json
+expect 2 "need a file" "predictions and JSON cannot share standard output"
+run train $small --quiet --out good
+run train $small --out good
+expect 2 "good" "an existing run is not overwritten"
+check "nothing was made by any of these" test ! -e r
+
+# bad input: 3
+run train --data csv:absent.csv --arch mlp:4 --out r
+expect 3 "absent.csv" "absent file"
+printf 'a,b,target\n1,2,0\n3,x,1\n' >bad.csv
+run train --data csv:bad.csv --arch mlp:4 --out r
+expect 3 "bad.csv" "damaged table"
+run eval nowhere --data spiral
+expect 3 "nowhere" "absent run"
+head -c 100 /dev/urandom >junk.safetensors
+run info junk.safetensors
+expect 3 "junk.safetensors" "not a model"
+head -c 20 /dev/zero >junk.npy
+run info junk.npy
+expect 3 "junk.npy" "not an array"
+run eval good --data spiral:n=60,arms=4
+expect 3 "classes" "data of another kind"
+head -c 300 good/model.safetensors >cut.safetensors
+run eval cut.safetensors --data spiral:n=60
+expect 3 "cut.safetensors" "model cut short"
+
+# failed: 1
+run train $small --out /proc/nowhere/run
+expect 1 "/proc/nowhere" "a directory that cannot be made"
+echo text >file
+run train $small --out file/run
+expect 1 "file" "a directory under a file"
+if [ -c /dev/full ]; then
+    for words in "--help" "eval good --data spiral:n=60" "predict good --data spiral:n=60" "eval good --data spiral:n=60 --json"; do
+        "$RETORT" $words >/dev/full 2>err
+        rc=$?
+        expect 1 "standard output" "full device: $words"
+    done
+fi
+"$RETORT" predict good --data spiral:n=60 2>err >&-
+rc=$? # shellcheck disable=SC2034
+expect 1 "standard output" "closed standard output"
+run train --data spiral:n=60 --arch mlp:8 --lr 1000 --optimiser sgd --epochs 50 --out wild
+expect 1 "finite" "diverging training is an error, not a model"
+
+# interrupted: 4
+run train $small --out stopped --stop-after 1
+expect 4 "state saved; continue with: retort train --out stopped --resume" "stopped: how to continue"
+finish
