@@ -8,7 +8,8 @@
 #include "eval/eval_int.h"
 #include <math.h>
 
-double rt_row_entropy(const float *p, int64_t k) {
+/* Nats; 0 ln 0 = 0. */
+static double row_entropy(const float *p, int64_t k) {
     double h = 0;
     for (int64_t c = 0; c < k; c++)
         h -= p[c] == 0 ? 0 : (double)p[c] * log((double)p[c]);
@@ -18,7 +19,7 @@ double rt_row_entropy(const float *p, int64_t k) {
 double rt_eval_entropy(const float *p, int64_t n, int64_t k) {
     double sum = 0;
     for (int64_t i = 0; i < n; i++)
-        sum += rt_row_entropy(p + i * k, k);
+        sum += row_entropy(p + i * k, k);
     return sum / (double)n;
 }
 
@@ -33,7 +34,7 @@ static double row_information(const float *p, int64_t m, int64_t k) {
         total -= mean == 0 ? 0 : mean * log(mean);
     }
     for (int64_t j = 0; j < m; j++)
-        own += rt_row_entropy(p + j * k, k);
+        own += row_entropy(p + j * k, k);
     double mi = total - own / (double)m;
     return mi < 0 ? 0 : mi;
 }

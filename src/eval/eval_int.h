@@ -26,6 +26,5 @@ RT_INLINE int64_t rt_argmax(const float *p, int64_t k) {
             best = c;
     return best;
 }
-double rt_row_entropy(const float *p, int64_t k); /* nats; 0 ln 0 = 0 */
 
 #endif

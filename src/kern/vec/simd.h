@@ -192,6 +192,68 @@ RT_INLINE double vd_sum(vd x) {
     return t[0];
 }
 
+/* Lanes of a and b by turns: a0 b0 a1 b1 ..., the first and the second half of that. */
+#if V_W == 16
+#define V_ZIP_LO                                                                                             \
+    (vi) {                                                                                                   \
+        0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23                                               \
+    }
+#define V_ZIP_HI                                                                                             \
+    (vi) {                                                                                                   \
+        8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31                                         \
+    }
+#elif V_W == 8
+#define V_ZIP_LO                                                                                             \
+    (vi) {                                                                                                   \
+        0, 8, 1, 9, 2, 10, 3, 11                                                                             \
+    }
+#define V_ZIP_HI                                                                                             \
+    (vi) {                                                                                                   \
+        4, 12, 5, 13, 6, 14, 7, 15                                                                           \
+    }
+#else
+#define V_ZIP_LO                                                                                             \
+    (vi) {                                                                                                   \
+        0, 4, 1, 5                                                                                           \
+    }
+#define V_ZIP_HI                                                                                             \
+    (vi) {                                                                                                   \
+        2, 6, 3, 7                                                                                           \
+    }
+#endif
+RT_INLINE vi vi_zip_lo(vi a, vi b) {
+    return __builtin_shuffle(a, b, V_ZIP_LO);
+}
+RT_INLINE vi vi_zip_hi(vi a, vi b) {
+    return __builtin_shuffle(a, b, V_ZIP_HI);
+}
+/* r[i][j] <-> r[j][i]: log2(V_W) rounds of zipping row i with row i + V_W / 2. */
+RT_INLINE void v_transpose(vf r[V_W]) {
+#pragma GCC unroll 4
+    for (int round = 1; round < V_W; round *= 2) {
+        vf t[V_W];
+#pragma GCC unroll 8
+        for (int i = 0; i < V_W / 2; i++) {
+            t[2 * i] = (vf)vi_zip_lo((vi)r[i], (vi)r[i + V_W / 2]);
+            t[2 * i + 1] = (vf)vi_zip_hi((vi)r[i], (vi)r[i + V_W / 2]);
+        }
+#pragma GCC unroll 16
+        for (int i = 0; i < V_W; i++)
+            r[i] = t[i];
+    }
+}
+/* dst[j][i] = src[i][j] for V_W x V_W floats; strides of their rows. */
+RT_INLINE void v_transpose_tile(float *dst, int64_t dst_row, const float *src, int64_t src_row) {
+    vf r[V_W];
+#pragma GCC unroll 16
+    for (int i = 0; i < V_W; i++)
+        r[i] = v_load(src + i * src_row);
+    v_transpose(r);
+#pragma GCC unroll 16
+    for (int i = 0; i < V_W; i++)
+        v_store(dst + i * dst_row, r[i]);
+}
+
 /* The first n elements, n of any size: a whole vector where there is one. */
 RT_INLINE vf v_load_part(const float *p, int64_t n) {
     return n >= V_W ? v_load(p) : v_load_n(p, n);

@@ -7,42 +7,14 @@
  */
 #include "kern/vec/vec_chain.h"
 
-#if V_W == 16
-#define LOW_HALVES                                                                                           \
-    (vi) {                                                                                                   \
-        0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23                                               \
-    }
-#define HIGH_HALVES                                                                                          \
-    (vi) {                                                                                                   \
-        8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31                                         \
-    }
-#elif V_W == 8
-#define LOW_HALVES                                                                                           \
-    (vi) {                                                                                                   \
-        0, 8, 1, 9, 2, 10, 3, 11                                                                             \
-    }
-#define HIGH_HALVES                                                                                          \
-    (vi) {                                                                                                   \
-        4, 12, 5, 13, 6, 14, 7, 15                                                                           \
-    }
-#else
-#define LOW_HALVES                                                                                           \
-    (vi) {                                                                                                   \
-        0, 4, 1, 5                                                                                           \
-    }
-#define HIGH_HALVES                                                                                          \
-    (vi) {                                                                                                   \
-        2, 6, 3, 7                                                                                           \
-    }
-#endif
-
 RT_INLINE void store_words(uint32_t *dst, vu c0, vu c1, vu c2, vu c3) {
-    const vu even0 = __builtin_shuffle(c0, c2, LOW_HALVES), even1 = __builtin_shuffle(c0, c2, HIGH_HALVES);
-    const vu odd0 = __builtin_shuffle(c1, c3, LOW_HALVES), odd1 = __builtin_shuffle(c1, c3, HIGH_HALVES);
-    *(vi_any *)(void *)(dst + 0 * V_W) = (vi)__builtin_shuffle(even0, odd0, LOW_HALVES);
-    *(vi_any *)(void *)(dst + 1 * V_W) = (vi)__builtin_shuffle(even0, odd0, HIGH_HALVES);
-    *(vi_any *)(void *)(dst + 2 * V_W) = (vi)__builtin_shuffle(even1, odd1, LOW_HALVES);
-    *(vi_any *)(void *)(dst + 3 * V_W) = (vi)__builtin_shuffle(even1, odd1, HIGH_HALVES);
+    const vi even0 = vi_zip_lo((vi)c0, (vi)c2), even1 = vi_zip_hi((vi)c0, (vi)c2);
+    const vi odd0 = vi_zip_lo((vi)c1, (vi)c3), odd1 = vi_zip_hi((vi)c1, (vi)c3);
+    vi_any *to = (vi_any *)(void *)dst;
+    to[0] = vi_zip_lo(even0, odd0);
+    to[1] = vi_zip_hi(even0, odd0);
+    to[2] = vi_zip_lo(even1, odd1);
+    to[3] = vi_zip_hi(even1, odd1);
 }
 
 enum { ROUNDS = 10 };

@@ -117,14 +117,20 @@ static void pack_panel(float *dst, operand b, int64_t k, int64_t width) {
             memset(dst, 0, NR * sizeof(float));
             memcpy(dst, b.p + l * b.row, (size_t)width * sizeof(float));
         }
-    } else {
-        for (int64_t j = 0; j < NR; j++)
-            if (j < width)
-                for (int64_t l = 0; l < k; l++)
-                    dst[l * NR + j] = b.p[j * b.col + l];
-            else
-                for (int64_t l = 0; l < k; l++)
-                    dst[l * NR + j] = 0.0f;
+    } else { /* columns of op(B) are contiguous: transposed in squares */
+        int64_t j = 0;
+        for (; j + V_W <= width; j += V_W) {
+            const float *src = b.p + j * b.col;
+            int64_t l = 0;
+            for (; l + V_W <= k; l += V_W)
+                v_transpose_tile(dst + l * NR + j, NR, src + l, b.col);
+            for (; l < k; l++)
+                for (int64_t i = 0; i < V_W; i++)
+                    dst[l * NR + j + i] = src[i * b.col + l];
+        }
+        for (; j < NR; j++)
+            for (int64_t l = 0; l < k; l++)
+                dst[l * NR + j] = j < width ? b.p[j * b.col + l] : 0.0f;
     }
 }
 

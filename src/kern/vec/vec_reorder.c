@@ -1,38 +1,32 @@
 /*
  * vec_reorder.c - data between PLAIN and the channel-blocked layouts.
  *
- * Per row and channel block this is a transposition of B planes of h w numbers into h w groups of B. It goes
- * in strips of positions short enough for all B planes of a strip to stay in the first-level cache. Channels
- * that do not exist are written as zero. Between C8 and C16 groups of 8 are moved whole.
+ * Per row and channel block this is a transposition of B planes of h w numbers into h w groups of B, done in
+ * squares of V_W x V_W and by hand at the edges. Channels that do not exist are written as zero. Between C8
+ * and C16 groups of 8 move whole.
  */
 #include "kern/kern.h"
 #include "kern/vec/simd.h"
 
-enum { STRIP = 128 };
-
-/* B planes, `real` of which exist, hw apart. B is a constant in both calls. */
-RT_INLINE void to_blocks(float *dst, const float *src, int64_t hw, int64_t real, const int64_t B) {
-    for (int64_t s = 0; s < hw; s += STRIP) {
-        const int64_t end = RT_MIN(hw, s + STRIP);
-        if (real == B) {
-            for (int64_t i = s; i < end; i++)
-                for (int64_t c = 0; c < B; c++)
-                    dst[i * B + c] = src[c * hw + i];
-        } else {
-            for (int64_t i = s; i < end; i++)
-                for (int64_t c = 0; c < B; c++)
-                    dst[i * B + c] = c < real ? src[c * hw + i] : 0.0f;
-        }
-    }
+/* B planes, `real` of which exist, hw apart. */
+static void to_blocks(float *dst, const float *src, int64_t hw, int64_t real, int64_t B) {
+    const int64_t squares = real / V_W * V_W, rows = hw / V_W * V_W;
+    for (int64_t i = 0; i < rows; i += V_W)
+        for (int64_t c = 0; c < squares; c += V_W)
+            v_transpose_tile(dst + i * B + c, B, src + c * hw + i, hw);
+    for (int64_t i = 0; i < hw; i++)
+        for (int64_t c = i < rows ? squares : 0; c < B; c++)
+            dst[i * B + c] = c < real ? src[c * hw + i] : 0.0f;
 }
 
-RT_INLINE void from_blocks(float *dst, const float *src, int64_t hw, int64_t real, const int64_t B) {
-    for (int64_t s = 0; s < hw; s += STRIP) {
-        const int64_t end = RT_MIN(hw, s + STRIP);
-        for (int64_t c = 0; c < real; c++)
-            for (int64_t i = s; i < end; i++)
-                dst[c * hw + i] = src[i * B + c];
-    }
+static void from_blocks(float *dst, const float *src, int64_t hw, int64_t real, int64_t B) {
+    const int64_t squares = real / V_W * V_W, rows = hw / V_W * V_W;
+    for (int64_t i = 0; i < rows; i += V_W)
+        for (int64_t c = 0; c < squares; c += V_W)
+            v_transpose_tile(dst + c * hw + i, hw, src + i * B + c, B);
+    for (int64_t c = 0; c < real; c++)
+        for (int64_t i = c < squares ? rows : 0; i < hw; i++)
+            dst[c * hw + i] = src[i * B + c];
 }
 
 /* One row of C channels from blocks of `from` to blocks of `to`, groups of 8 at a time. */
@@ -65,14 +59,10 @@ static void run(const void *state, const rt_problem *p, void *out, const void *c
         }
         for (int64_t b = 0; b < blocks; b++) {
             const int64_t real = RT_MIN(B, C - b * B), at = b * B * hw;
-            if (to == 8)
-                to_blocks(dst + at, src + at, hw, real, 8);
-            else if (to == 16)
-                to_blocks(dst + at, src + at, hw, real, 16);
-            else if (from == 8)
-                from_blocks(dst + at, src + at, hw, real, 8);
+            if (to > 1)
+                to_blocks(dst + at, src + at, hw, real, B);
             else
-                from_blocks(dst + at, src + at, hw, real, 16);
+                from_blocks(dst + at, src + at, hw, real, B);
         }
     }
 }
