@@ -298,7 +298,7 @@ static rt_status check_count(const rt_model *m, const char *dir) {
 }
 
 static rt_status load_dir(rt_model *m, const char *dir) {
-    int members;
+    int members = 0;
     RT_TRY(count_members(dir, &members));
     char *first = NULL;
     rt_status st = RT_OK;

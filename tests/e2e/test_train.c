@@ -427,6 +427,57 @@ static void test_full_disk(void **state) {
     assert_string_equal(want, have);
 }
 
+/* ---- memory that runs out ---- */
+
+typedef struct fault {
+    uint64_t count, at;
+} fault;
+
+static bool fail_at(void *user, uint64_t call, size_t bytes) {
+    fault *f = user;
+    (void)call;
+    (void)bytes;
+    return ++f->count != f->at;
+}
+
+/* Every sampled allocation of a run fails once: an error with its message, nothing leaked, and the directory
+ * can be used again. */
+static void test_no_memory(void **state) {
+    (void)state;
+    static const flag small[] = {
+        {"epochs", "1"}, {"members", "2"}, {"threads", "2"}, {"force", "true"}, {NULL, NULL}};
+    fault f = {0};
+    rt_alloc_stats before, after;
+    rt_alloc_set_hook(fail_at, &f);
+    expect(train_with("memory", SPIRAL, small, NULL, NULL), RT_OK);
+    uint64_t calls = f.count;
+    rt_alloc_get_stats(&before);
+    int refused = 0;
+    for (uint64_t at = 60; at <= calls;
+         at += 1 + calls / 150) { /* the first ones set the flags of this test */
+        rt_config c;
+        rt_train_result r;
+        rt_alloc_set_hook(NULL, NULL);
+        assert_int_equal(rt_config_init(&c), RT_OK);
+        set_flags(&c, SPIRAL);
+        set_flags(&c, small);
+        set_flags(&c, (const flag[]){{"out", out_path("memory")}, {NULL, NULL}});
+        f = (fault){.at = at};
+        rt_error_clear();
+        rt_alloc_set_hook(fail_at, &f);
+        rt_status st = rt_train_run(&c, NULL, &r);
+        rt_alloc_set_hook(NULL, NULL);
+        rt_config_deinit(&c);
+        if (st != RT_OK && *rt_error_text() == 0)
+            fail_msg("allocation %d: no message", (int)at);
+        refused += st != RT_OK;
+    }
+    rt_alloc_get_stats(&after);
+    assert_int_equal(before.live_blocks, after.live_blocks);
+    assert_true(refused > 100);
+    expect(train_with("memory", SPIRAL, small, NULL, NULL), RT_OK);
+}
+
 /* One wrong bit anywhere in a checkpoint or a model is noticed. */
 static void test_damage(void **state) {
     (void)state;
@@ -528,6 +579,7 @@ int main(void) {
         cmocka_unit_test(test_diverging),
         cmocka_unit_test(test_full_disk),
         cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_regression),
         cmocka_unit_test(test_missing_member),
     };

@@ -126,6 +126,66 @@ static void test_members_are_independent(void **state) {
     }
 }
 
+/* Convolutions, BN and its running statistics: the same bits on 1 to 3 threads, alone and in company. */
+static void test_batch_norm_network(void **state) {
+    (void)state;
+    enum { ROWS = 8, ROW = 3 * 8 * 8, COUNT = 3 };
+    float *want = NULL;
+    for (int threads = 1; threads <= 3; threads++) {
+        rt_pool *pool;
+        rt_params *params;
+        rt_net *net;
+        rt_step *step;
+        rt_arch_config a = {.spec = "resnet20", .input = rt_shape3(3, 8, 8), .outputs = 4};
+        OK(rt_pool_create(&pool, threads));
+        OK(rt_params_create(&params));
+        OK(rt_net_create(&net, &a, params, NULL));
+        rt_step_options o = SGD;
+        o.batch = ROWS;
+        o.members = COUNT;
+        OK(rt_step_create(&step, net, params, o, pool));
+        int64_t floats = rt_params_floats(params);
+        float *x = malloc((size_t)COUNT * ROWS * ROW * sizeof *x);
+        int32_t label[COUNT * ROWS];
+        double lr[COUNT] = {0.1, 0.1, 0.1}, losses[COUNT];
+        uint64_t seeds[COUNT] = {1, 2, 3};
+        for (int64_t i = 0; i < COUNT * ROWS * ROW; i++)
+            x[i] = (float)rt_rng_normal(rt_rng_make(5, RT_RNG_TEST, 0, 0), (uint64_t)i);
+        for (int i = 0; i < COUNT * ROWS; i++)
+            label[i] = i % 4;
+        for (int m = 0; m < COUNT; m++)
+            rt_params_init(params, rt_step_values(step, m), seeds[m]);
+        for (int64_t t = 0; t < 3; t++)
+            OK(rt_step_run(step, &(rt_step_io){.x = x,
+                                               .label = label,
+                                               .rows = ROWS,
+                                               .t = t,
+                                               .lr = lr,
+                                               .seeds = seeds,
+                                               .losses = losses}));
+        size_t bytes = (size_t)(COUNT * floats) * sizeof(float);
+        if (threads == 1) {
+            want = malloc(bytes);
+            memcpy(want, rt_step_values(step, 0), bytes);
+            int moved = 0;
+            for (int i = 0; i < rt_params_count(params); i++) {
+                const rt_param *p = rt_params_get(params, i);
+                if (rt_str_ends(p->name, "running_mean"))
+                    moved += rt_step_values(step, 1)[p->offset] != 0;
+            }
+            assert_true(moved > 10);
+        } else {
+            assert_memory_equal(want, rt_step_values(step, 0), bytes);
+        }
+        free(x);
+        rt_step_destroy(&step);
+        rt_net_destroy(&net);
+        rt_params_destroy(&params);
+        rt_pool_destroy(&pool);
+    }
+    free(want);
+}
+
 static void test_frozen_members(void **state) {
     (void)state;
     fixture f;
@@ -215,9 +275,13 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_learns),         cmocka_unit_test(test_members_are_independent),
-        cmocka_unit_test(test_frozen_members), cmocka_unit_test(test_no_allocation),
-        cmocka_unit_test(test_not_finite),     cmocka_unit_test(test_decay_rule),
+        cmocka_unit_test(test_learns),
+        cmocka_unit_test(test_members_are_independent),
+        cmocka_unit_test(test_batch_norm_network),
+        cmocka_unit_test(test_frozen_members),
+        cmocka_unit_test(test_no_allocation),
+        cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_decay_rule),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
