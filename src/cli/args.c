@@ -1,8 +1,7 @@
 /*
  * args.c - the command line of a verb.
  *
- *     retort VERB [WORD...] [--flag VALUE | --flag=VALUE | -f VALUE | -fVALUE | --switch | --no-switch] [--
- * WORD...]
+ *     retort VERB [WORD...] [--flag VALUE | --flag=VALUE | -f VALUE | -fVALUE | --[no-]switch] [-- WORD...]
  *
  * Which flags exist and what they mean is params.def's business: this file only cuts the words and hands them
  * to rt_config_set, which refuses what it does not know and names the nearest it does.

@@ -10,10 +10,10 @@
  *     attainable fraction = (M x FLOP of a training step / median time) / (measured FMA peak of the threads)
  */
 #include "base/alloc.h"
+#include "base/rng.h"
 #include "base/size.h"
 #include "base/timer.h"
 #include "cli/cli.h"
-#include "base/rng.h"
 #include <stdlib.h>
 #include <string.h>
 
