@@ -41,9 +41,17 @@ static double lgamma_near_one(double e) {
     return e * (e * sum - 0.57721566490153286061);
 }
 
+/* Coefficients of the three series, in powers of 1/x^2. */
+static const double lgamma_c[] = {1.0 / 12,   -1.0 / 360,      1.0 / 1260, -1.0 / 1680,
+                                  1.0 / 1188, -691.0 / 360360, 1.0 / 156,  -3617.0 / 122400};
+static const double digamma_c[] = {-1.0 / 12,  1.0 / 120,     -1.0 / 252, 1.0 / 240,
+                                   -1.0 / 132, 691.0 / 32760, -1.0 / 12,  3617.0 / 8160};
+static const double trigamma_c[] = {1.0 / 6,  -1.0 / 30,     1.0 / 42, -1.0 / 30,
+                                    5.0 / 66, -691.0 / 2730, 7.0 / 6,  -3617.0 / 510};
+enum { TERMS = 8 };
+static const double HALF_LN_2PI = 0.91893853320467274178;
+
 double rt_lgamma(double x) {
-    static const double c[] = {1.0 / 12,   -1.0 / 360,      1.0 / 1260, -1.0 / 1680,
-                               1.0 / 1188, -691.0 / 360360, 1.0 / 156,  -3617.0 / 122400};
     if (fabs(x - 1.0) <= 0.1)
         return lgamma_near_one(x - 1.0);
     if (fabs(x - 2.0) <= 0.1)
@@ -54,30 +62,43 @@ double rt_lgamma(double x) {
         x += 1.0;
     }
     double inv = 1.0 / x;
-    double series = inv * horner(c, (int)RT_COUNT(c), inv * inv);
-    return (x - 0.5) * log(x) - x + 0.91893853320467274178 + series - log(product);
+    double series = inv * horner(lgamma_c, TERMS, inv * inv);
+    return (x - 0.5) * log(x) - x + HALF_LN_2PI + series - log(product);
 }
 
 double rt_digamma(double x) {
-    static const double c[] = {-1.0 / 12,  1.0 / 120,     -1.0 / 252, 1.0 / 240,
-                               -1.0 / 132, 691.0 / 32760, -1.0 / 12,  3617.0 / 8160};
     double shift = 0.0;
     while (x < SHIFT_TO) {
         shift += 1.0 / x;
         x += 1.0;
     }
     double inv = 1.0 / x, t = inv * inv;
-    return log(x) - 0.5 * inv + t * horner(c, (int)RT_COUNT(c), t) - shift;
+    return log(x) - 0.5 * inv + t * horner(digamma_c, TERMS, t) - shift;
 }
 
 double rt_trigamma(double x) {
-    static const double c[] = {1.0 / 6,  -1.0 / 30,     1.0 / 42, -1.0 / 30,
-                               5.0 / 66, -691.0 / 2730, 7.0 / 6,  -3617.0 / 510};
     double shift = 0.0;
     while (x < SHIFT_TO) {
         shift += 1.0 / (x * x);
         x += 1.0;
     }
     double inv = 1.0 / x, t = inv * inv;
-    return inv + 0.5 * t + inv * t * horner(c, (int)RT_COUNT(c), t) + shift;
+    return inv + 0.5 * t + inv * t * horner(trigamma_c, TERMS, t) + shift;
+}
+
+/* By the series the terms x ln x and x of both functions vanish before they are rounded; small arguments have
+ * no such terms. */
+double rt_lgamma_rest(double x) {
+    if (x < SHIFT_TO)
+        return rt_lgamma(x) - x * rt_digamma(x) + x;
+    double inv = 1.0 / x, t = inv * inv;
+    return -0.5 * log(x) + 0.5 + HALF_LN_2PI +
+           inv * (horner(lgamma_c, TERMS, t) - horner(digamma_c, TERMS, t));
+}
+
+double rt_trigamma_rest(double x) {
+    if (x < SHIFT_TO)
+        return x * rt_trigamma(x) - 1.0;
+    double inv = 1.0 / x, t = inv * inv;
+    return 0.5 * inv + t * horner(trigamma_c, TERMS, t);
 }

@@ -77,6 +77,10 @@ rt_val rt_dropout(rt_graph *g, rt_val x, double p, uint64_t stream) {
     return rt_op1(g, RT_OP_DROPOUT, (rt_attr){.alpha = p, .stream = stream}, x);
 }
 
+rt_val rt_random(rt_graph *g, rt_val x, bool normal, uint64_t stream) {
+    return rt_op1(g, RT_OP_RANDOM, (rt_attr){.index = normal, .stream = stream}, x);
+}
+
 rt_val rt_mul_scalar(rt_graph *g, rt_val x, rt_val s) {
     return rt_op2(g, RT_OP_MUL_SCALAR, no_attr, x, s);
 }
@@ -291,6 +295,22 @@ rt_val rt_kl_dist(rt_graph *g, rt_val q, rt_val z) {
 }
 
 /* ---- linear algebra ---- */
+
+rt_val rt_dirichlet_nll(rt_graph *g, rt_val z, rt_val mean_log, double offset) {
+    return rt_op2(g, RT_OP_DIRICHLET_NLL, (rt_attr){.alpha = offset}, z, mean_log);
+}
+
+rt_val rt_dirichlet_kl(rt_graph *g, rt_val z, rt_val b, double offset) {
+    return rt_op2(g, RT_OP_DIRICHLET_KL, (rt_attr){.alpha = offset}, z, b);
+}
+
+rt_val rt_dirichlet_proxy(rt_graph *g, rt_val teachers, double floor) {
+    return rt_op1(g, RT_OP_DIRICHLET_PROXY, (rt_attr){.alpha = floor}, teachers);
+}
+
+rt_val rt_qp_simplex(rt_graph *g, rt_val v, double cap) {
+    return rt_op1(g, RT_OP_QP_SIMPLEX, (rt_attr){.alpha = cap}, v);
+}
 
 rt_val rt_matinv(rt_graph *g, rt_val a) {
     return rt_op1(g, RT_OP_MATINV, no_attr, a);

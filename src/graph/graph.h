@@ -101,6 +101,7 @@ rt_val rt_leaky_relu(rt_graph *g, rt_val x, double slope);
 rt_val rt_clip(rt_graph *g, rt_val x, double lo, double hi);
 rt_val rt_stop_grad(rt_graph *g, rt_val x);
 rt_val rt_dropout(rt_graph *g, rt_val x, double p, uint64_t stream); /* p = 0 is x itself */
+rt_val rt_random(rt_graph *g, rt_val x, bool normal, uint64_t stream); /* in the shape of x; else uniform in [-1, 1) */
 rt_val rt_mul_scalar(rt_graph *g, rt_val x, rt_val s);
 rt_val rt_add_chan(rt_graph *g, rt_val x, rt_val b);
 rt_val rt_mul_chan(rt_graph *g, rt_val x, rt_val r);
@@ -144,6 +145,11 @@ rt_val rt_log_softmax(rt_graph *g, rt_val z);
 rt_val rt_ce_label(rt_graph *g, rt_val z, rt_val labels, double smoothing); /* (rows) */
 rt_val rt_ce_dist(rt_graph *g, rt_val z, rt_val q);                         /* (rows) */
 rt_val rt_kl_dist(rt_graph *g, rt_val q, rt_val z);                         /* (rows): KL(q || softmax(z)) */
+/* Dirichlet losses per row, of concentrations a = e^z + offset: see op.def. */
+rt_val rt_dirichlet_nll(rt_graph *g, rt_val z, rt_val mean_log, double offset);
+rt_val rt_dirichlet_kl(rt_graph *g, rt_val z, rt_val b, double offset); /* KL(Dir(a) || Dir(b)) */
+rt_val rt_dirichlet_proxy(rt_graph *g, rt_val teachers, double floor); /* logits (M n, K) -> concentrations (n, K) */
+rt_val rt_qp_simplex(rt_graph *g, rt_val v, double cap);               /* weights of M vectors, global or per sample */
 rt_val rt_matinv(rt_graph *g, rt_val a);
 rt_val rt_solve(rt_graph *g, rt_val a, rt_val b, bool transposed);
 rt_val rt_sinkhorn(rt_graph *g, rt_val x, double tau, double floor, int64_t iterations);

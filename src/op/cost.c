@@ -86,10 +86,17 @@ static double flops_of(rt_op op, const rt_attr *attr, const rt_type *out, const 
     case RT_OP_LOG_SOFTMAX_BWD:
     case RT_OP_CE_LABEL:
     case RT_OP_CE_DIST:
+    case RT_OP_DIRICHLET_NLL:
+    case RT_OP_DIRICHLET_KL:
+    case RT_OP_DIRICHLET_PROXY:
         return 4 * n0;
     case RT_OP_CE_LABEL_BWD:
     case RT_OP_CE_DIST_BWD:
+    case RT_OP_DIRICHLET_NLL_BWD:
+    case RT_OP_DIRICHLET_KL_BWD:
         return 4 * elems(out);
+    case RT_OP_QP_SIMPLEX: /* the products of all pairs */
+        return 2 * n0 * (in[0].groups > 0 ? (double)in[0].groups : dim);
     case RT_OP_MATINV:
         return 2 * n0 * dim;
     case RT_OP_SOLVE:

@@ -23,6 +23,10 @@ rt_status rt_infer_unary(const rt_infer *q) {
     case RT_OP_DROPOUT:
         RT_INFER_FAIL_IF(!(a->alpha >= 0 && a->alpha < 1), "probability alpha must be in [0, 1)");
         break;
+    case RT_OP_RANDOM:
+        RT_TRY(rt_infer_need_batched(q, 0));
+        RT_INFER_FAIL_IF(a->index != 0 && a->index != 1, "no distribution has number %d", (int)a->index);
+        break;
     case RT_OP_CLIP:
         RT_INFER_FAIL_IF(!(a->alpha <= a->beta),
                          "the lower bound alpha must not exceed the upper bound beta");

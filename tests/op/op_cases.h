@@ -140,6 +140,7 @@ static const op_form op_forms[] = {
     {.op = RT_OP_STOP_GRAD, .in = "X"},
     {.op = RT_OP_DROPOUT, .in = "X", .alpha = 0.3},
     {.op = RT_OP_DROPOUT, .in = "X", .alpha = 0.5},
+    {.op = RT_OP_RANDOM, .in = "X"},
     {.op = RT_OP_MUL_SCALAR, .in = "XS"},
     {.op = RT_OP_MUL_SCALAR, .in = "GS"},
     {.op = RT_OP_ADD_CHAN, .in = "XC"},
@@ -214,6 +215,15 @@ static const op_form op_forms[] = {
     {.op = RT_OP_CE_LABEL_BWD, .in = "RXL", .flags = F_2D, .alpha = 0.1},
     {.op = RT_OP_CE_DIST, .in = "XQ", .flags = F_2D},
     {.op = RT_OP_CE_DIST_BWD, .in = "RXQ", .flags = F_2D},
+    {.op = RT_OP_DIRICHLET_NLL, .in = "XX", .flags = F_2D},
+    {.op = RT_OP_DIRICHLET_NLL, .in = "XX", .flags = F_2D, .alpha = 1},
+    {.op = RT_OP_DIRICHLET_NLL_BWD, .in = "RXX", .flags = F_2D},
+    {.op = RT_OP_DIRICHLET_KL, .in = "XP", .flags = F_2D},
+    {.op = RT_OP_DIRICHLET_KL, .in = "XP", .flags = F_2D, .alpha = 1},
+    {.op = RT_OP_DIRICHLET_KL_BWD, .in = "RXP", .flags = F_2D},
+    {.op = RT_OP_DIRICHLET_PROXY, .in = "X", .flags = F_2D, .alpha = 1e-7},
+    {.op = RT_OP_QP_SIMPLEX, .in = "X", .flags = F_2D, .alpha = 0.6},
+    {.op = RT_OP_QP_SIMPLEX, .in = "G", .flags = F_2D, .alpha = 1},
     {.op = RT_OP_REORDER, .in = "X", .flags = F_4D},
     {.op = RT_OP_CHAIN, .in = "XK", .chain = &op_chain_bn_relu},
     {.op = RT_OP_CHAIN, .in = "XK", .flags = F_SETS, .chain = &op_chain_bn_relu},
@@ -321,6 +331,9 @@ static void op_case_attr(op_case *c, const op_form *f, op_dims d, rt_dtype t) {
     switch (c->op) {
     case RT_OP_DROPOUT:
         a->stream = 7;
+        break;
+    case RT_OP_RANDOM:
+        a->stream = 7, a->index = (int32_t)(d.n % 2);
         break;
     case RT_OP_RESHAPE:
         a->shape = d.h > 0 ? rt_shape2(d.h, d.c * d.w) : rt_shape3(d.c, 1, 1);

@@ -258,6 +258,93 @@ static void test_reorder(void **state) {
     }
 }
 
+/* ---- random numbers: moments, range, the same for any slicing, others for another step or stream ---- */
+
+static void random_run(double *out, int32_t index, uint64_t stream, int64_t n, rt_kern_ctx ctx) {
+    enum { G = 2, ROW = 12 };
+    int32_t groups = G;
+    const rt_desc d = rt_desc_make(RT_DTYPE_F64, rt_shape4(G * n, 3, 2, 2), RT_LAYOUT_PLAIN);
+    const rt_problem p = {.op = RT_OP_RANDOM,
+                          .attr = {.index = index, .stream = stream},
+                          .nin = 1,
+                          .in = &d,
+                          .in_groups = &groups,
+                          .out = d,
+                          .out_groups = G,
+                          .n = n};
+    rt_kern_ref(RT_OP_RANDOM, RT_DTYPE_F64)->run(NULL, &p, out, (const void *[]){out}, &ctx);
+}
+
+static void test_random(void **state) {
+    (void)state;
+    enum { N = 512, ROW = 12, ALL = 2 * N * ROW };
+    static double whole[ALL], part[ALL / 4], other[ALL];
+    static const double fourth[] = {1.0 / 5, 3}; /* of the two distributions */
+    for (int32_t index = 0; index < 2; index++) {
+        const rt_kern_ctx ctx = {.seed = 11, .step = 4, .batch = N};
+        double m1 = 0, m2 = 0, m4 = 0;
+        random_run(whole, index, 3, N, ctx);
+        for (int i = 0; i < ALL; i++) {
+            m1 += whole[i] / ALL;
+            m2 += whole[i] * whole[i] / ALL;
+            m4 += pow(whole[i], 4) / ALL;
+            assert_true(index == 1 || (whole[i] >= -1 && whole[i] < 1));
+        }
+        assert_true(fabs(m1) < 0.04 && fabs(m2 - (index ? 1 : 1.0 / 3)) < 0.05);
+        assert_true(fabs(m4 / fourth[index] - 1) < 0.15);
+        for (int64_t s = 0; s < 4; s++) {
+            rt_kern_ctx slice = ctx;
+            slice.row0 = s * N / 4;
+            random_run(part, index, 3, N / 4, slice);
+            for (int64_t g = 0; g < 2; g++)
+                assert_memory_equal(part + g * N / 4 * ROW, whole + (g * N + slice.row0) * ROW,
+                                    sizeof(double) * N / 4 * ROW);
+        }
+        random_run(other, index, 4, N, ctx);
+        assert_memory_not_equal(whole, other, sizeof whole);
+        random_run(other, index, 3, N, (rt_kern_ctx){.seed = 11, .step = 5, .batch = N});
+        assert_memory_not_equal(whole, other, sizeof whole);
+    }
+}
+
+/* ---- quadratic programs: the conditions of an optimum, for many vectors ---- */
+
+static void test_qp_simplex(void **state) {
+    (void)state;
+    enum { M = 40, K = 60 };
+    static const double caps[] = {0.01, 1.0 / M, 0.05, 0.3, 1, 7};
+    for (int64_t t = 0; t < RT_COUNT(caps); t++) {
+        op_case c = {.op = RT_OP_QP_SIMPLEX, .n = 1, .attr = {.alpha = caps[t]}};
+        op_case_add(&c, RT_DTYPE_F64, 0, rt_shape2(M, K), FILL_ANY);
+        static double v[M * K], w[M], y[K];
+        op_case_fill(&c, 0, 1, v);
+        for (int i = 0; i < M; i++)
+            v[i * K] += 5; /* the origin is outside their hull */
+        op_problem p;
+        op_problem_init(&p, &c);
+        assert_true(op_run(rt_kern_ref(c.op, RT_DTYPE_F64), &p.p, w, (const void *[]){v}, (rt_kern_ctx){0}));
+        const double cap = fmax(fmin(caps[t], 1), 1.0 / M);
+        double sum = 0, least = HUGE_VAL, most = -HUGE_VAL;
+        memset(y, 0, sizeof y);
+        for (int i = 0; i < M; i++) {
+            assert_true(w[i] >= 0 && w[i] <= cap);
+            sum += w[i];
+            for (int k = 0; k < K; k++)
+                y[k] += w[i] * v[i * K + k];
+        }
+        assert_true(fabs(sum - 1) <= 1e-12);
+        /* no member that has weight to give pulls harder than one that has room */
+        for (int i = 0; i < M; i++) {
+            double pull = 0;
+            for (int k = 0; k < K; k++)
+                pull += y[k] * v[i * K + k];
+            least = w[i] < cap ? fmin(least, pull) : least;
+            most = w[i] > 0 ? fmax(most, pull) : most;
+        }
+        assert_true(!(most - least > 1e-10));
+    }
+}
+
 /* ---- sinkhorn: a large problem is doubly stochastic, the gradient of a constant shift vanishes ---- */
 
 static void test_sinkhorn(void **state) {
@@ -481,6 +568,7 @@ static void test_all_run(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_isa),           cmocka_unit_test(test_chain),
+        cmocka_unit_test(test_random), cmocka_unit_test(test_qp_simplex),
         cmocka_unit_test(test_examples),      cmocka_unit_test(test_eltwise),
         cmocka_unit_test(test_dropout),       cmocka_unit_test(test_reorder),
         cmocka_unit_test(test_sinkhorn),      cmocka_unit_test(test_adjoints),

@@ -1,6 +1,6 @@
 /*
  * ref_int.h - small helpers the reference kernels share: sizes of rows and channels, stable softmax pieces,
- * LU.
+ * LU, quadratic programs.
  */
 #ifndef RT_KERN_REF_REF_INT_H
 #define RT_KERN_REF_REF_INT_H
@@ -38,5 +38,9 @@ RT_INLINE int64_t ref_last(const rt_desc *d) {
 bool ref_lu(double *a, int64_t *perm, int64_t n);
 /* b <- A^-1 b, or A^-T b, for one right-hand side. */
 void ref_lu_solve(const double *lu, const int64_t *perm, int64_t n, bool transposed, double *b);
+
+/* w (m) minimises w' g w, g (m, m) the products of m vectors, under sum w = 1, 0 <= w <= cap; a cap below 1/m counts
+ * as 1/m. gw (m) is working space. */
+void ref_qp_simplex(double *w, double *gw, const double *g, int64_t m, double cap);
 
 #endif

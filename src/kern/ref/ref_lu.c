@@ -72,6 +72,15 @@ void ref_lu_solve(const double *lu, const int64_t *perm, int64_t n, bool transpo
 
 bool rt_ref_scratch(const rt_problem *p, size_t *bytes) {
     *bytes = 0;
+    if (p->op == RT_OP_DIRICHLET_PROXY) { /* a number per member and one per class */
+        const size_t count = (size_t)p->in_groups[0] + (size_t)p->in[0].shape.d[1];
+        return rt_size_mul(count, sizeof(double), bytes);
+    }
+    if (p->op == RT_OP_QP_SIMPLEX) { /* one matrix, and two vectors */
+        const size_t m = p->in_groups[0] > 0 ? (size_t)p->in_groups[0] : (size_t)p->in[0].shape.d[0];
+        size_t all;
+        return rt_size_mul(m, m + 2, &all) && rt_size_mul(all, sizeof(double), bytes);
+    }
     if (p->op != RT_OP_MATINV && p->op != RT_OP_SOLVE && p->op != RT_OP_SINKHORN &&
         p->op != RT_OP_SINKHORN_BWD)
         return true;

@@ -23,5 +23,6 @@
 #include "kern/ref/ref_pool.inc"
 #include "kern/ref/ref_norm.inc"
 #include "kern/ref/ref_loss.inc"
+#include "kern/ref/ref_dirichlet.inc"
 #include "kern/ref/ref_linalg.inc"
 #include "kern/ref/ref_plan.inc"

@@ -45,6 +45,33 @@ static void test_values(void **state) {
     }
 }
 
+static void test_rests(void **state) {
+    (void)state;
+    static const struct {
+        double x, lgamma, trigamma;
+    } table[] = {
+        {1e-13, 30.933606208922693892, 9999999999999.0},
+        {0.001, 7.908754457315663983, 999.00164253319586898},
+        {0.5, 2.0541199559354118268, 1.4674011002723396547},
+        {1, 1.5772156649015328606, 0.64493406684822643647},
+        {3, 0.92479417526454389124, 0.18480220054467930942},
+        {9.99, 0.28481848976649389608, 0.051716731980935449591},
+        {10, 0.28430158941425853473, 0.051663356816857461222},
+        {25, -0.18383342318703102311, 0.020266581430639479684},
+        {1000, -2.0347724396308402239, 0.00050016666663333335714},
+        {1e6, -5.4888165791107976436, 5.0000016666666666663e-7},
+        {1e11, -11.245279478260911854, 5.0000000000166666667e-12},
+        {1e13, -13.547864571256607538, 5.0000000000001666667e-14},
+    };
+    for (int64_t i = 0; i < RT_COUNT(table); i++) {
+        assert_near(rt_lgamma_rest(table[i].x), table[i].lgamma);
+        assert_near(rt_trigamma_rest(table[i].x), table[i].trigamma);
+        /* the small one also to a relative measure where it is a series */
+        if (table[i].x >= 10)
+            assert_true(fabs(rt_trigamma_rest(table[i].x) / table[i].trigamma - 1) < 1e-13);
+    }
+}
+
 /* f(x+1) - f(x) is elementary; a seam between two formulas would show here. */
 static void test_recurrences(void **state) {
     (void)state;
@@ -78,7 +105,7 @@ static void test_dirichlet(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_values), cmocka_unit_test(test_rests),
         cmocka_unit_test(test_recurrences),
         cmocka_unit_test(test_dirichlet),
     };
