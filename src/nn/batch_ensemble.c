@@ -6,7 +6,8 @@
  *     x' = x o r_m      z = x' W^T      y = z o s_m + b_m
  *
  * r is (members, in), s (members, out); in a convolution they scale channels. The batch is tiled
- * member-major, so one large product serves all members. The bias is per member and added after s (edward2).
+ * member-major, so one large product serves all members. The bias is per member and added after s (edward2),
+ * or shared and added before it (LatentBE: y = (z + b) o s_m). With `pick`, one member is built alone.
  * r and s have their own role: they take neither weight decay nor, usually, the full learning rate.
  */
 #include "nn/nn_int.h"
@@ -22,23 +23,29 @@ static rt_param fast_spec(const rt_build *b, int64_t width) {
                       .fan_out = 1};
 }
 
+/* All members' rows, or the row of the member that is built alone. */
+static rt_val picked(const rt_build *b, rt_val rows) {
+    return b->pick != 0 ? rt_member_get(b->g, rows, b->pick) : rows;
+}
+
 rt_val rt_nn_fast_in(rt_build *b, const char *name, rt_val x, int64_t in) {
     if (b->members < 2)
         return x;
-    return rt_mul_chan(b->g, x, rt_nn_field(b, name, "r", fast_spec(b, in)));
+    return rt_mul_chan(b->g, x, picked(b, rt_nn_field(b, name, "r", fast_spec(b, in))));
 }
 
-rt_val rt_nn_fast_out(rt_build *b, const char *name, rt_val y, int64_t out) {
-    if (b->members < 2)
-        return y;
-    return rt_mul_chan(b->g, y, rt_nn_field(b, name, "s", fast_spec(b, out)));
-}
-
-rt_val rt_nn_bias(rt_build *b, const char *name, rt_val y, int64_t out, int64_t fan_in, rt_init init) {
-    rt_param spec = {.shape = b->members > 1 ? rt_shape2(b->members, out) : rt_shape1(out),
-                     .role = RT_ROLE_BIAS,
-                     .init = rt_nn_bias_init(init),
-                     .fan_in = fan_in,
-                     .fan_out = out};
-    return rt_add_chan(b->g, y, rt_nn_field(b, name, "bias", spec));
+rt_val rt_nn_fast_out(rt_build *b, const char *name, rt_val y, int64_t out, int64_t fan_in, rt_init init, bool bias) {
+    const bool each = b->members > 1 && !b->shared_bias;
+    const rt_param spec = {.shape = each ? rt_shape2(b->members, out) : rt_shape1(out),
+                           .role = RT_ROLE_BIAS,
+                           .init = rt_nn_bias_init(init),
+                           .fan_in = fan_in,
+                           .fan_out = out};
+    if (bias && !each)
+        y = rt_add_chan(b->g, y, rt_nn_field(b, name, "bias", spec));
+    if (b->members > 1)
+        y = rt_mul_chan(b->g, y, picked(b, rt_nn_field(b, name, "s", fast_spec(b, out))));
+    if (bias && each)
+        y = rt_add_chan(b->g, y, picked(b, rt_nn_field(b, name, "bias", spec)));
+    return y;
 }

@@ -23,6 +23,5 @@ rt_val rt_nn_conv(rt_build *b, const char *name, rt_val x, int64_t out, int k, i
                                       .fan_in = in * window,
                                       .fan_out = out * window});
     rt_val y = rt_conv2d(b->g, rt_nn_fast_in(b, name, x, in), w, stride, pad);
-    y = rt_nn_fast_out(b, name, y, out);
-    return bias ? rt_nn_bias(b, name, y, out, in * window, init) : y;
+    return rt_nn_fast_out(b, name, y, out, in * window, init, bias);
 }

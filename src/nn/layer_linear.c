@@ -18,6 +18,5 @@ rt_val rt_nn_linear(rt_build *b, const char *name, rt_val x, int64_t out, rt_ini
         (rt_param){
             .shape = rt_shape2(out, in), .role = RT_ROLE_WEIGHT, .init = init, .fan_in = in, .fan_out = out});
     rt_val y = rt_matmul(b->g, rt_nn_fast_in(b, name, x, in), w, false, true);
-    y = rt_nn_fast_out(b, name, y, out);
-    return bias ? rt_nn_bias(b, name, y, out, in, init) : y;
+    return rt_nn_fast_out(b, name, y, out, in, init, bias);
 }

@@ -26,6 +26,13 @@ rt_val rt_nn_batch_norm(rt_build *b, const char *name, rt_val x, double eps, dou
                               (rt_param){.shape = s, .role = RT_ROLE_STATE, .init = RT_INIT_ZERO});
     rt_val var = rt_nn_field(b, name, "running_var",
                              (rt_param){.shape = s, .role = RT_ROLE_STATE, .init = RT_INIT_ONE});
+    if (b->pick != 0 && sets > 1) {
+        gamma = rt_member_get(b->g, gamma, b->pick);
+        beta = rt_member_get(b->g, beta, b->pick);
+        mean = rt_member_get(b->g, mean, b->pick);
+        var = rt_member_get(b->g, var, b->pick);
+        sets = 1;
+    }
     if (!b->train)
         return rt_batch_norm_eval(b->g, x, gamma, beta, mean, var, eps, sets);
     rt_bn_result r = rt_batch_norm_train(b->g, x, gamma, beta, mean, var, eps, momentum, sets);

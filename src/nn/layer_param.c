@@ -63,7 +63,7 @@ rt_val rt_nn_param(rt_build *b, rt_param spec) {
         }
     }
     const rt_param *line = rt_params_get(b->params, slot);
-    return rt_graph_param(b->g, slot, line->name, line->shape);
+    return rt_graph_param(b->g, b->slot_base + slot, line->name, line->shape);
 }
 
 rt_val rt_nn_field(rt_build *b, const char *layer, const char *field, rt_param spec) {

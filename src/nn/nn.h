@@ -68,7 +68,10 @@ typedef struct rt_build {
     int members;             /* > 1: BatchEnsemble layers on a batch tiled member-major */
     rt_init fast_init;       /* of r and s; DEFAULT: N(1, 0.5) */
     double fast_scale;
-    bool member_bn; /* one BN per member */
+    bool member_bn;   /* one BN per member */
+    bool shared_bias; /* members share one bias, added before s (LatentBE), instead of one each after it */
+    int slot_base;    /* added to the table's slots: another network's parameters in the same graph */
+    rt_val pick;      /* i32 scalar: build only this member, on an untiled batch; 0: all of them */
 } rt_build;
 
 rt_val rt_nn_param(rt_build *b, rt_param spec); /* prefix + name; offset, count and group are filled in */
