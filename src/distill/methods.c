@@ -1,23 +1,34 @@
 /*
- * methods.c - the methods by name.
+ * methods.c - the presets by name.
  */
-#include "distill/distill_int.h"
+#include "distill/distill.h"
 #include <string.h>
 
-#define RT_METHOD(id) &rt_method_##id,
-static const rt_method *const methods[] = {
+static const rt_method methods[] = {
+#define RT_METHOD(...) {__VA_ARGS__},
 #include "distill/methods.def"
-};
 #undef RT_METHOD
+};
 
-int rt_method_list(const rt_method *const **out) {
-    *out = methods;
+int rt_method_count(void) {
     return (int)RT_COUNT(methods);
+}
+const rt_method *rt_method_get(int i) {
+    return &methods[i];
 }
 
 const rt_method *rt_method_find(const char *name) {
     for (int64_t i = 0; i < RT_COUNT(methods); i++)
-        if (strcmp(methods[i]->name, name) == 0)
-            return methods[i];
+        if (strcmp(methods[i].name, name) == 0)
+            return &methods[i];
     return NULL;
+}
+
+double rt_method_temperature(double t0, double anneal, double progress) {
+    if (anneal <= 0)
+        return t0;
+    const double half = 0.5 * anneal;
+    if (progress <= half)
+        return t0;
+    return progress >= anneal ? 1.0 : t0 + (1.0 - t0) * (progress - half) / half;
 }

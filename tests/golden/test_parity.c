@@ -163,16 +163,16 @@ static void load_batch(run *r, int index) {
 static rt_graph *build(const run *r, bool train, rt_dtype t) {
     rt_graph *g = NULL;
     check(rt_graph_create(&g, r->gold->batch, t));
-    rt_loss_ctx c = {.build = {.g = g, .params = r->params, .train = train}, .net = r->net};
-    c.x = rt_graph_input(g, "x", t, r->gold->input, 1);
+    rt_build b = {.g = g, .params = r->params, .train = train};
+    const rt_val x = rt_graph_input(g, "x", t, r->gold->input, 1), z = rt_net_forward(r->net, &b, x);
     if (!train) {
-        rt_graph_output(g, "logits", rt_net_forward(r->net, &c.build, c.x));
+        rt_graph_output(g, "logits", z);
         check(rt_graph_status(g));
         return g;
     }
-    c.label = rt_graph_input(g, "y", RT_DTYPE_I32, rt_shape0(), 1);
-    rt_loss l = rt_method_find("supervised")->build(&c, 0);
-    rt_graph_output(g, "loss", l.loss);
+    const rt_objective_in in = {.g = g, .student = z, .label = rt_graph_input(g, "y", RT_DTYPE_I32, rt_shape0(), 1)};
+    const rt_val loss = rt_objective_find("labels")->build(&in);
+    rt_graph_output(g, "loss", loss);
     int n = rt_params_count(r->params), k = 0;
     rt_val *wrt = NULL, *grad = NULL;
     check(rt_calloc(&wrt, (size_t)n, sizeof *wrt));
@@ -182,7 +182,7 @@ static rt_graph *build(const run *r, bool train, rt_dtype t) {
         if (p->role != RT_ROLE_STATE)
             wrt[k++] = rt_graph_param(g, i, p->name, p->shape);
     }
-    check(rt_graph_grad(g, l.loss, wrt, k, grad));
+    check(rt_graph_grad(g, loss, wrt, k, grad));
     for (int i = 0; i < k; i++)
         rt_graph_output(g, rt_graph_node(g, wrt[i])->name, grad[i]);
     check(rt_graph_status(g));
