@@ -3,6 +3,7 @@
  *
  *     total       H(mean_m p_m) = -sum_c p_c ln p_c
  *     knowledge   MI = H(mean_m p_m) - mean_m H(p_m)          >= 0; rounding below zero is cut off
+ *                 Dirichlet outputs add their own, dirichlet.c
  *     disagreement = fraction of the pairs i < j of members with argmax p_i != argmax p_j
  */
 #include "eval/eval_int.h"
@@ -74,8 +75,9 @@ static bool one_member(const rt_metric_ctx *c, const char **reason) {
 }
 
 double rt_metric_mutual_information(const rt_metric_ctx *c, const char **reason) {
-    return one_member(c, reason) ? NAN
-                                 : rt_eval_mutual_information(c->member_p, c->in->n, c->in->m, c->in->k);
+    if (!c->in->dirichlet && one_member(c, reason))
+        return NAN;
+    return c->knowledge + rt_eval_mutual_information(c->member_p, c->in->n, c->in->m, c->in->k);
 }
 
 double rt_metric_disagreement(const rt_metric_ctx *c, const char **reason) {

@@ -21,6 +21,14 @@ double rt_eval_entropy(const float *p, int64_t n, int64_t k); /* mean predictive
 void rt_eval_softmax_mean(const float *logits, float *p, float *member_p, int64_t n, int64_t m, int64_t k);
 double rt_eval_mutual_information(const float *member_p, int64_t n, int64_t m, int64_t k);
 double rt_eval_disagreement(const float *member_p, int64_t n, int64_t m, int64_t k);
+/* One Dirichlet with alpha = e^z + offset, z (k): its mean goes to p (may be NULL). Nats; total = data + knowledge. */
+typedef struct rt_dirichlet {
+    double total, data, knowledge, epkl, precision; /* precision: sum of alpha */
+} rt_dirichlet;
+rt_dirichlet rt_dirichlet_uncertainty(const float *z, float *p, int64_t k, double offset);
+/* z (n, m, k) -> p (n, k), member_p (n, m, k): means of m Dirichlets each. Returns the mean of their own knowledge uncertainties; that of their
+ * differences (rt_eval_mutual_information of member_p) comes on top. */
+double rt_eval_dirichlet_mean(const float *z, float *p, float *member_p, int64_t n, int64_t m, int64_t k, double offset);
 double rt_eval_rmse(const float *mu, const float *y, int64_t n, int64_t m);
 double rt_eval_gaussian_nll(const float *mu, const float *var, const float *y, int64_t n, int64_t m); /* mixture, log-sum-exp */
 
@@ -34,6 +42,8 @@ typedef struct rt_eval_input {
     bool regression;
     int64_t n, m, k;
     const float *logits; /* classification (n, m, k) */
+    bool dirichlet;      /* logits are those of Dirichlet distributions, alpha = e^z + offset */
+    double dirichlet_offset;
     const int32_t *label;
     const float *mu, *var; /* regression (n, m) */
     const float *target;

@@ -10,6 +10,7 @@ typedef struct rt_metric_ctx {
     const rt_eval_input *in;
     const float *p;        /* classification (n, k): mean probabilities */
     const float *member_p; /* (n, m, k) */
+    double knowledge;      /* Dirichlet outputs: mean over rows and members of their own */
 } rt_metric_ctx;
 
 /* NaN with *reason set where the metric is not defined. */
