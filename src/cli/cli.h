@@ -139,6 +139,11 @@ typedef struct cli_progress {
 } cli_progress;
 void cli_show_progress(void *cli_progress, const rt_progress *p); /* an rt_train_hooks.progress */
 
+/* ---- what train and distill share (cmd_train.c) ---- */
+typedef rt_status (*cli_train_run)(const rt_config *c, const rt_train_hooks *hooks, rt_train_result *out);
+rt_status cli_load_saved(rt_cli *c) RT_MUST_CHECK; /* with --resume: the parameters of the run */
+rt_status cli_train(rt_cli *c, cli_train_run run) RT_MUST_CHECK;
+
 /* Most multiplications and additions per second that the workers of a pool can do together, measured
  * (peak.c). */
 double cli_peak_flops(rt_pool *pool, double seconds);

@@ -30,7 +30,7 @@ typedef struct bench {
     int64_t batch, row, rows; /* rows: of the inference set */
     rt_pool *pool;
     rt_params *params;
-    rt_net *net;
+    rt_student *student;
     rt_step *step;
     rt_predictor *predictor;
     float *x; /* (members, batch, row), and (rows, row) for inference */
@@ -77,9 +77,10 @@ static rt_status train_once(bench *b) {
     return rt_step_run(b->step, &io);
 }
 
-static void drop(void *user, int member, int64_t row, int64_t n, const float *y) {
+static void drop(void *user, int network, int64_t row, int64_t n, const float *y, int64_t stride) {
     (void)user;
-    (void)member;
+    (void)network;
+    (void)stride;
     (void)row;
     (void)n;
     (void)y;
@@ -98,7 +99,8 @@ static rt_status bench_net(bench *b) {
     RT_TRY(cli_require(b->c, "input", k->input));
     RT_TRY(cli_parse_shape(&a.input, k->input, "--input"));
     RT_TRY(rt_params_create(&b->params));
-    RT_TRY(rt_net_create(&b->net, &a, b->params, NULL));
+    rt_student_config s = {.spec = k->student, .arch = a, .head = k->head, .split = k->split};
+    RT_TRY(rt_student_create(&b->student, &s, b->params));
     b->row = rt_shape_elems(&a.input);
     b->batch = k->batch;
     b->members = (int)k->members;
@@ -138,7 +140,9 @@ static rt_status bench_train(bench *b) {
                          .weight_decay = 5e-4,
                          .decay_rule = "all",
                          .slice = b->c->config.slice};
-    RT_TRY(rt_step_create(&b->step, b->net, b->params, o, b->pool));
+    rt_distill_config what = {
+        .student = b->student, .objective = rt_objective_find("labels"), .options = {.alpha = 1}};
+    RT_TRY(rt_step_create(&b->step, &what, b->params, o, b->pool));
     for (int m = 0; m < b->members; m++) {
         b->seeds[m] = rt_rng_member_seed((uint64_t)b->c->config.seed, m);
         b->lr[m] = 1e-3;
@@ -151,15 +155,15 @@ static rt_status bench_train(bench *b) {
 }
 
 static rt_status bench_infer(bench *b) {
-    b->infer_flops = rt_net_flops(b->net);
-    RT_TRY(rt_predictor_create(&b->predictor, b->net, b->params, b->batch, b->members, b->pool));
+    b->infer_flops = rt_student_flops(b->student);
+    RT_TRY(rt_predictor_create(&b->predictor, b->student, b->params, b->batch, b->members, b->pool));
     return measure(b, &b->infer, infer_once);
 }
 
 static void bench_deinit(bench *b) {
     rt_predictor_destroy(&b->predictor);
     rt_step_destroy(&b->step);
-    rt_net_destroy(&b->net);
+    rt_student_destroy(&b->student);
     rt_params_destroy(&b->params);
     rt_subset_deinit(&b->set);
     rt_pool_destroy(&b->pool);

@@ -24,7 +24,8 @@ typedef struct run_report {
     int members;
     int64_t rows, parameters;
     double flops;
-    bool regression;
+    bool regression, dirichlet;
+    double dirichlet_offset;
     scores all, mean, least, greatest; /* the ensemble; its members alone */
 } run_report;
 
@@ -38,7 +39,7 @@ typedef struct report {
 /* ---- computing ---- */
 
 /* Columns [first, first + count) of the members of the predictions (n, m, k), as the evaluator wants them. */
-static rt_status score(scores *out, const rt_part *p, const float *y, int64_t m, int64_t k, bool regression,
+static rt_status score(scores *out, const rt_part *p, const float *y, int64_t m, int64_t k, const run_report *r,
                        int64_t first, int64_t count) {
     float *part = NULL;
     size_t floats;
@@ -47,8 +48,15 @@ static rt_status score(scores *out, const rt_part *p, const float *y, int64_t m,
     RT_FAIL_IF(!rt_size_mul((size_t)(n * count), (size_t)k, &floats), RT_E_MEMORY,
                "predictions are too large");
     RT_TRY_GOTO(rt_calloc(&part, floats + 1, sizeof(float)));
-    rt_eval_input in = {
-        .regression = regression, .n = n, .m = count, .k = k, .label = p->label, .target = p->target};
+    const bool regression = r->regression;
+    rt_eval_input in = {.regression = regression,
+                        .n = n,
+                        .m = count,
+                        .k = k,
+                        .dirichlet = r->dirichlet,
+                        .dirichlet_offset = r->dirichlet_offset,
+                        .label = p->label,
+                        .target = p->target};
     if (regression) {
         in.mu = part;
         in.var = part + n * count;
@@ -80,7 +88,7 @@ static rt_status score_members(run_report *r, const rt_part *p, const float *y, 
     }
     for (int m = 0; m < r->members; m++) {
         scores one;
-        RT_TRY(score(&one, p, y, r->members, k, r->regression, m, 1));
+        RT_TRY(score(&one, p, y, r->members, k, r, m, 1));
         for (int i = 0; i < nmetrics; i++) {
             r->mean.value[i] += one.value[i] / r->members;
             r->least.value[i] = one.value[i] < r->least.value[i] ? one.value[i] : r->least.value[i];
@@ -108,14 +116,15 @@ static rt_status evaluate(run_report *r, rt_cli *c, const rt_dataset *d, rt_pool
     r->members = rt_model_members(model);
     r->rows = part->n;
     r->regression = rt_model_task(model) == RT_TASK_REGRESSION;
-    r->parameters = r->members * rt_params_trainable(rt_model_params(model));
-    r->flops = r->members * rt_net_flops(rt_model_net(model));
+    r->dirichlet = rt_model_output_kind(model, &r->dirichlet_offset) == RT_OUTPUT_DIRICHLET;
+    r->parameters = rt_model_networks(model) * rt_params_trainable(rt_model_params(model));
+    r->flops = rt_model_networks(model) * rt_student_flops(rt_model_student(model));
     int64_t k = rt_model_outputs(model), outputs;
     if (!rt_i64_mul(part->n, r->members * k, &outputs))
         RT_FAIL_GOTO(RT_E_MEMORY, "predictions of %s are too large", r->name);
     RT_TRY_GOTO(rt_calloc(&y, (size_t)outputs, sizeof(float)));
     RT_TRY_GOTO(rt_model_predict(model, part, pool, y, cli_stop()));
-    RT_TRY_GOTO(score(&r->all, part, y, r->members, k, r->regression, 0, r->members));
+    RT_TRY_GOTO(score(&r->all, part, y, r->members, k, r, 0, r->members));
     if (r->members > 1)
         RT_TRY_GOTO(score_members(r, part, y, k, nmetrics));
 done:

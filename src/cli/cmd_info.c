@@ -13,7 +13,9 @@ typedef struct arch_report {
     rt_layer_info *layers;
     int nlayers;
     rt_pool *pool;
-    rt_step *step; /* with --plan */
+    rt_student *student; /* with --plan */
+    rt_params *step_params;
+    rt_step *step;
 } arch_report;
 
 static void json_arch(rt_cli *c, const arch_report *a, rt_json *j) {
@@ -98,7 +100,12 @@ static rt_status plan_step(arch_report *a, const rt_cli *c) {
                          .decay_rule = "all",
                          .slice = c->config.slice};
     RT_TRY(cli_pool_create(c, &a->pool));
-    return rt_step_create(&a->step, a->net, a->params, o, a->pool);
+    rt_student_config config = {.arch = *rt_net_config(a->net)};
+    RT_TRY(rt_params_create(&a->step_params));
+    RT_TRY(rt_student_create(&a->student, &config, a->step_params));
+    rt_distill_config what = {
+        .student = a->student, .objective = rt_objective_find("labels"), .options = {.alpha = 1}};
+    return rt_step_create(&a->step, &what, a->step_params, o, a->pool);
 }
 
 static rt_status arch_report_init(arch_report *a, const rt_cli *c) {
@@ -131,6 +138,8 @@ static rt_status describe_arch(rt_cli *c) {
     }
 done:
     rt_step_destroy(&a.step);
+    rt_student_destroy(&a.student);
+    rt_params_destroy(&a.step_params);
     rt_pool_destroy(&a.pool);
     rt_free(a.layers);
     rt_net_destroy(&a.net);

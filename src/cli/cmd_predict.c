@@ -7,6 +7,7 @@
  * Uncertainty in nats, over the M members of an ensemble with mean probabilities p:
  *
  *     entropy H(p)  =  expected_entropy (1/M) sum_m H(p_m)  +  mutual_information
+ *     (a model with Dirichlet outputs has a mutual information within each member, too)
  *     total variance  =  data: mean of the members' variances  +  knowledge: variance of their means
  *
  * The format follows the name: .csv, .jsonl, .npy (float32: probs N x K; regression N x 4); without --out,
@@ -31,7 +32,8 @@ typedef struct prediction {
     rt_pool *pool;
     const rt_part *part;
     int64_t n, m, k;
-    bool regression;
+    bool regression, dirichlet;
+    double dirichlet_offset;
     float *y;        /* (n, m, k) */
     float *p;        /* (n, k) probabilities, or (n, 4) of a regression */
     float *member_p; /* (n, m, k) */
@@ -44,6 +46,7 @@ typedef struct prediction {
 
 static rt_status load(prediction *q) {
     rt_config *k = &q->c->config;
+    const bool train = rt_config_is_set(k, "part") && strcmp(k->part, "train") == 0;
     int64_t floats;
     RT_TRY(cli_require(q->c, "data", k->data));
     RT_TRY(cli_pool_create(q->c, &q->pool));
@@ -51,13 +54,14 @@ static rt_status load(prediction *q) {
     rt_model_set_batch(q->model, k->batch);
     RT_TRY(
         rt_dataset_open(&q->data, k->data,
-                        (rt_data_options){.seed = (uint64_t)k->seed, .limit = k->limit, .test_only = true}));
+                        (rt_data_options){.seed = (uint64_t)k->seed, .limit = k->limit, .test_only = !train}));
     RT_TRY(rt_model_check_data(q->model, q->data));
-    q->part = rt_dataset_test(q->data);
+    q->part = train ? rt_dataset_train(q->data) : rt_dataset_test(q->data);
     q->n = q->part->n;
     q->m = rt_model_members(q->model);
     q->k = rt_model_outputs(q->model);
     q->regression = rt_model_task(q->model) == RT_TASK_REGRESSION;
+    q->dirichlet = rt_model_output_kind(q->model, &q->dirichlet_offset) == RT_OUTPUT_DIRICHLET;
     RT_FAIL_IF(q->regression && k->probs, RT_E_USAGE,
                "--probs: this model is a regression; --logits writes means and variances");
     RT_FAIL_IF(!rt_i64_mul(q->n, q->m * q->k, &floats), RT_E_MEMORY, "%lld predictions are too many",
@@ -137,9 +141,15 @@ static uncertainty measure(const prediction *q, int64_t i) {
             u.label = j;
     u.confidence = p[u.label];
     u.entropy = rt_eval_entropy(p, 1, q->k);
-    for (int64_t j = 0; j < q->m; j++)
-        u.expected_entropy += rt_eval_entropy(q->member_p + (i * q->m + j) * q->k, 1, q->k) / (double)q->m;
-    u.mutual_information = q->m > 1 ? RT_MAX(u.entropy - u.expected_entropy, 0.0) : 0;
+    double own = 0; /* knowledge uncertainty of each Dirichlet */
+    for (int64_t j = 0; j < q->m; j++) {
+        const int64_t at = (i * q->m + j) * q->k;
+        u.expected_entropy += rt_eval_entropy(q->member_p + at, 1, q->k) / (double)q->m;
+        if (q->dirichlet)
+            own += rt_dirichlet_uncertainty(q->y + at, NULL, q->k, q->dirichlet_offset).knowledge / (double)q->m;
+    }
+    u.mutual_information = own + (q->m > 1 ? RT_MAX(u.entropy - u.expected_entropy, 0.0) : 0);
+    u.expected_entropy -= own;
     return u;
 }
 
@@ -301,6 +311,8 @@ rt_status cli_cmd_predict(rt_cli *c) {
     RT_TRY_GOTO(rt_model_predict(q.model, q.part, q.pool, q.y, cli_stop()));
     if (q.regression)
         mix(&q);
+    else if (q.dirichlet)
+        rt_eval_dirichlet_mean(q.y, q.p, q.member_p, q.n, q.m, q.k, q.dirichlet_offset);
     else
         rt_eval_softmax_mean(q.y, q.p, q.member_p, q.n, q.m, q.k);
     RT_TRY_GOTO(write_out(&q));

@@ -1,7 +1,7 @@
 /*
- * cmd_train.c - retort train: the library does the work; this file shows how it goes, sums up, and says how
- * to go on after an interruption. With --resume the parameters of the run are read from its own directory, so
- * that `retort train --out DIR --resume` is enough.
+ * cmd_train.c - retort train, and what it shares with distill: the library does the work; this file shows how
+ * it goes, sums up, and says how to go on after an interruption. With --resume the parameters of the run are
+ * read from its own directory, so that `retort train --out DIR --resume` is enough.
  */
 #include "base/alloc.h"
 #include "base/file.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static rt_status load_saved(rt_cli *c) {
+rt_status cli_load_saved(rt_cli *c) {
     rt_config *k = &c->config;
     if (!k->resume || k->config || !k->out)
         return RT_OK;
@@ -18,7 +18,7 @@ static rt_status load_saved(rt_cli *c) {
     RT_TRY(rt_path_expand(&dir, k->out));
     rt_status st = rt_path_join(&path, dir, "config.yaml");
     if (st == RT_OK && rt_file_exists(path))
-        st = rt_config_load(k, RT_VERB_TRAIN, path);
+        st = rt_config_load(k, c->verb->bit, path);
     rt_free(path);
     rt_free(dir);
     return st;
@@ -31,8 +31,12 @@ static void say_number(rt_cli *c, const char *name, double v, double scale, cons
 
 static void say_summary(rt_cli *c, const rt_train_result *r) {
     char steps[32], rate[32], params[32];
-    cli_say(&c->term, "trained %d %s of %s on %s", r->members, r->members == 1 ? "network" : "networks",
-            c->config.arch, c->config.data);
+    if (c->verb->bit == RT_VERB_DISTILL)
+        cli_say(&c->term, "distilled %s into %d %s by %s", c->config.teacher ? c->config.teacher : c->config.data,
+                r->members, r->members == 1 ? "network" : "networks", c->config.method);
+    else
+        cli_say(&c->term, "trained %d %s of %s on %s", r->members, r->members == 1 ? "network" : "networks",
+                c->config.arch, c->config.data);
     cli_say(&c->term, "  %-16s %lld epochs, %s steps in %.1f s, %s samples/s", "work", (long long)r->epochs,
             cli_count(steps, r->steps), r->seconds, cli_si(rate, r->samples_per_s));
     cli_say(&c->term, "  %-16s %s%s", "parameters", cli_count(params, r->parameters),
@@ -80,21 +84,17 @@ static rt_status say_how_to_continue(rt_cli *c) {
     what[strcspn(what, ";")] = 0; /* what follows is said better below */
     cli_append_quoted(&command, c->config.out);
     rt_status st = rt_error_set(RT_E_INTERRUPTED, __FILE__, __LINE__,
-                                "%s; state saved; continue with: retort train --out %s --resume", what,
-                                rt_str_text(&command));
+                                "%s; state saved; continue with: retort %s --out %s --resume", what,
+                                c->verb->name, rt_str_text(&command));
     rt_str_deinit(&command);
     return st;
 }
 
-rt_status cli_cmd_train(rt_cli *c) {
-    RT_TRY(cli_require(c, "out", c->config.out));
-    RT_TRY(load_saved(c));
-    RT_TRY(cli_require(c, "data", c->config.data));
-    RT_TRY(cli_require(c, "arch", c->config.arch));
+rt_status cli_train(rt_cli *c, cli_train_run run) {
     cli_progress progress = {.term = &c->term};
     rt_train_hooks hooks = {.progress = cli_show_progress, .user = &progress, .stop = cli_stop()};
     rt_train_result result;
-    rt_status st = rt_train_run(&c->config, &hooks, &result);
+    rt_status st = run(&c->config, &hooks, &result);
     cli_term_close(&c->term);
     if (st == RT_E_INTERRUPTED)
         return say_how_to_continue(c);
@@ -103,4 +103,12 @@ rt_status cli_cmd_train(rt_cli *c) {
         RT_TRY(print_json(c, &result));
     say_summary(c, &result);
     return RT_OK;
+}
+
+rt_status cli_cmd_train(rt_cli *c) {
+    RT_TRY(cli_require(c, "out", c->config.out));
+    RT_TRY(cli_load_saved(c));
+    RT_TRY(cli_require(c, "data", c->config.data));
+    RT_TRY(cli_require(c, "arch", c->config.arch));
+    return cli_train(c, rt_train_run);
 }

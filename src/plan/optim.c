@@ -36,6 +36,7 @@ void rt_optim_step(const rt_optim *o, float *w, const float *g, float *m, float 
                      (rt_k_sgd){.lr = (float)o->lr,
                                 .momentum = (float)o->momentum,
                                 .lambda = (float)o->decay,
+                                .centre = (float)o->centre,
                                 .gscale = (float)o->gscale,
                                 .nesterov = o->nesterov});
         return;
@@ -48,6 +49,7 @@ void rt_optim_step(const rt_optim *o, float *w, const float *g, float *m, float 
                               .beta2 = (float)o->beta2,
                               .eps = (float)o->eps,
                               .lambda = decoupled ? 0 : (float)o->decay,
+                              .centre = (float)o->centre,
                               .decoupled = decoupled ? (float)o->decay : 0,
                               .gscale = (float)o->gscale,
                               .bias1 = (float)(1 - pow(o->beta1, t)),

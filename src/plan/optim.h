@@ -19,6 +19,7 @@ typedef struct rt_optim {
     double beta1, beta2, eps; /* adam, adamw */
     int64_t t;                /* steps done before this one */
     double decay;             /* sgd, adam: added to the gradient; adamw: w shrinks by lr * decay */
+    double centre;            /* what decay pulls towards: 0, or 1 for factors */
     double gscale;            /* factor of the gradient: clipping */
 } rt_optim;
 

@@ -117,6 +117,18 @@ static rt_status find_tensor(const rt_st_tensor **out, const rt_safetensors *s, 
     return RT_OK;
 }
 
+rt_status rt_checkpoint_epoch(const char *path, int64_t *epoch) {
+    rt_safetensors *s = NULL;
+    rt_status st;
+    RT_TRY_GOTO(rt_safetensors_read(&s, path));
+    const char *text = rt_safetensors_meta(s, "epoch");
+    if (!text || !rt_parse_i64(text, strlen(text), epoch) || *epoch < 0)
+        RT_FAIL_GOTO(RT_E_INPUT, "%s: the counter 'epoch' is missing or not a number", path);
+done:
+    rt_safetensors_destroy(&s);
+    return st;
+}
+
 static rt_status read_counters(const rt_checkpoint *c, const rt_safetensors *s, const char *path) {
     int64_t *const values[] = {&c->at->epoch, &c->at->index, &c->at->step, &c->at->log_position};
     for (int i = 0; i < 5; i++) {

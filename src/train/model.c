@@ -8,6 +8,7 @@
  *     retort           version of the program
  *     architecture
  * {"spec":"mlp:200,200","input":[784],"outputs":10,"activation":"relu","dropout":0,"dropout_input":false}
+ *     student          {"spec":"single","head":null,"split":null,"member_bn":false,"dirichlet_offset":0}
  *     preprocessing    {"mean":[...],"std":[...]}              empty: none; (x - mean) / std per channel or
  * feature task             {"kind":"classification","classes":[...]} or
  * {"kind":"regression","target_mean":0,"target_std":1} method           supervised provenance
@@ -26,20 +27,20 @@
 
 /* ---- making and destroying ---- */
 
-rt_status rt_model_set_net(rt_model *m, const rt_arch_config *arch, int members) {
+rt_status rt_model_set_student(rt_model *m, const rt_student_config *student, int networks) {
     RT_TRY(rt_params_create(&m->params));
-    RT_TRY(rt_net_create(&m->net, arch, m->params, NULL));
-    m->members = members;
+    RT_TRY(rt_student_create(&m->student, student, m->params));
+    m->networks = networks;
     m->floats = rt_params_floats(m->params);
     return RT_OK;
 }
 
 static rt_status alloc_blocks(rt_model *m) {
     size_t bytes;
-    RT_FAIL_IF(!rt_size_mul((size_t)m->floats * sizeof(float), (size_t)m->members, &bytes), RT_E_MEMORY,
-               "%d members are too many", m->members);
+    RT_FAIL_IF(!rt_size_mul((size_t)m->floats * sizeof(float), (size_t)m->networks, &bytes), RT_E_MEMORY,
+               "%d members are too many", m->networks);
     RT_TRY(rt_memory_check(bytes, "the weights"));
-    return rt_calloc(&m->blocks, (size_t)m->members * (size_t)m->floats, sizeof(float));
+    return rt_calloc(&m->blocks, (size_t)m->networks * (size_t)m->floats, sizeof(float));
 }
 
 static rt_status copy_classes(rt_model *m, const rt_dataset *d) {
@@ -50,15 +51,15 @@ static rt_status copy_classes(rt_model *m, const rt_dataset *d) {
     return RT_OK;
 }
 
-static rt_status model_init(rt_model *m, const rt_arch_config *arch, const rt_dataset *d, int members) {
+static rt_status model_init(rt_model *m, const rt_student_config *student, const rt_dataset *d, int networks) {
     if (m->task == RT_TASK_CLASSIFICATION)
         RT_TRY(copy_classes(m, d));
-    RT_TRY(rt_model_set_net(m, arch, members));
+    RT_TRY(rt_model_set_student(m, student, networks));
     return alloc_blocks(m);
 }
 
-rt_status rt_model_create(rt_model **out, const rt_arch_config *arch, const rt_dataset *d, double target_mean,
-                          double target_std, int members) {
+rt_status rt_model_create(rt_model **out, const rt_student_config *student, const rt_dataset *d, double target_mean,
+                          double target_std, int networks) {
     *out = NULL;
     rt_model *m;
     RT_TRY(rt_calloc(&m, 1, sizeof *m));
@@ -66,7 +67,7 @@ rt_status rt_model_create(rt_model **out, const rt_arch_config *arch, const rt_d
     m->task = rt_dataset_task(d);
     m->target_mean = target_mean;
     m->target_std = target_std;
-    rt_status st = model_init(m, arch, d, members);
+    rt_status st = model_init(m, student, d, networks);
     if (st != RT_OK)
         rt_model_destroy(&m);
     *out = m;
@@ -78,15 +79,29 @@ void rt_model_destroy(rt_model **model) {
     *model = NULL;
     if (!m)
         return;
-    rt_net_destroy(&m->net);
+    rt_student_destroy(&m->student);
     rt_params_destroy(&m->params);
     rt_arena_deinit(&m->arena);
     rt_free(m->blocks);
     rt_free(m);
 }
 
+int rt_model_networks(const rt_model *m) {
+    return m->networks;
+}
+
 int rt_model_members(const rt_model *m) {
-    return m->members;
+    return m->networks * rt_student_members(m->student);
+}
+
+const rt_student *rt_model_student(const rt_model *m) {
+    return m->student;
+}
+
+rt_output_kind rt_model_output_kind(const rt_model *m, double *offset) {
+    if (offset)
+        *offset = rt_student_get_config(m->student)->dirichlet_offset;
+    return rt_student_output(m->student);
 }
 
 rt_task rt_model_task(const rt_model *m) {
@@ -94,27 +109,27 @@ rt_task rt_model_task(const rt_model *m) {
 }
 
 int64_t rt_model_outputs(const rt_model *m) {
-    return rt_net_config(m->net)->outputs;
+    return rt_net_config(rt_model_net(m))->outputs;
 }
 
 rt_shape rt_model_input(const rt_model *m) {
-    return rt_net_config(m->net)->input;
+    return rt_net_config(rt_model_net(m))->input;
 }
 
 const rt_net *rt_model_net(const rt_model *m) {
-    return m->net;
+    return rt_student_net(m->student);
 }
 
 const rt_params *rt_model_params(const rt_model *m) {
     return m->params;
 }
 
-float *rt_model_weights(rt_model *m, int member) {
-    return m->blocks + member * m->floats;
+float *rt_model_weights(rt_model *m, int network) {
+    return m->blocks + network * m->floats;
 }
 
-const float *rt_model_block(const rt_model *m, int member) {
-    return m->blocks + member * m->floats;
+const float *rt_model_block(const rt_model *m, int network) {
+    return m->blocks + network * m->floats;
 }
 
 const char *rt_model_class_name(const rt_model *m, int64_t k) {
@@ -213,6 +228,19 @@ static void write_preprocessing(const rt_arch_config *a, rt_str *out) {
     rt_json_object_end(&j);
 }
 
+static void write_student(const rt_student *s, rt_str *out) {
+    const rt_student_config *c = rt_student_get_config(s);
+    rt_json j;
+    rt_json_init(&j, out, false);
+    rt_json_object_begin(&j, NULL);
+    rt_json_str(&j, "spec", rt_student_spec(s));
+    rt_json_str(&j, "head", c->head);
+    rt_json_str(&j, "split", c->split);
+    rt_json_bool(&j, "member_bn", c->member_bn);
+    rt_json_f64(&j, "dirichlet_offset", c->dirichlet_offset);
+    rt_json_object_end(&j);
+}
+
 static void write_task(const rt_model *m, rt_str *out) {
     rt_json j;
     rt_json_init(&j, out, false);
@@ -239,9 +267,15 @@ static void write_provenance(const rt_model *m, int member, const rt_provenance 
     rt_json_str(&j, "config_sha256", from->config_hash);
     rt_json_i64(&j, "seed", from->seed);
     rt_json_i64(&j, "member", member);
-    rt_json_i64(&j, "members", m->members);
+    rt_json_i64(&j, "members", m->networks);
     rt_json_i64(&j, "epochs", from->epochs);
     rt_json_i64(&j, "kept_epoch", from->kept_epoch);
+    if (from->objective)
+        rt_json_str(&j, "objective", from->objective);
+    if (from->perturb)
+        rt_json_str(&j, "perturb", from->perturb);
+    if (from->teacher_hash)
+        rt_json_str(&j, "teacher_sha256", from->teacher_hash);
     rt_json_object_end(&j);
 }
 
@@ -257,7 +291,7 @@ static rt_status check_finite(const rt_model *m, int member) {
 }
 
 rt_status rt_model_save(const rt_model *m, int member, const char *path, const rt_provenance *from) {
-    enum { ARCHITECTURE, PREPROCESSING, TASK, PROVENANCE, TEXTS };
+    enum { ARCHITECTURE, STUDENT, PREPROCESSING, TASK, PROVENANCE, TEXTS };
     rt_str text[TEXTS];
     rt_st_tensor *t = NULL;
     char hex[65];
@@ -266,8 +300,9 @@ rt_status rt_model_save(const rt_model *m, int member, const char *path, const r
     for (int i = 0; i < TEXTS; i++)
         rt_str_init(&text[i]);
     RT_TRY_GOTO(check_finite(m, member));
-    write_architecture(rt_net_config(m->net), &text[ARCHITECTURE]);
-    write_preprocessing(rt_net_config(m->net), &text[PREPROCESSING]);
+    write_architecture(rt_net_config(rt_model_net(m)), &text[ARCHITECTURE]);
+    write_student(m->student, &text[STUDENT]);
+    write_preprocessing(rt_net_config(rt_model_net(m)), &text[PREPROCESSING]);
     write_task(m, &text[TASK]);
     write_provenance(m, member, from, &text[PROVENANCE]);
     for (int i = 0; i < TEXTS; i++)
@@ -285,6 +320,7 @@ rt_status rt_model_save(const rt_model *m, int member, const char *path, const r
         {"format", "pt"},
         {"retort", RT_VERSION},
         {"architecture", rt_str_text(&text[ARCHITECTURE])},
+        {"student", rt_str_text(&text[STUDENT])},
         {"preprocessing", rt_str_text(&text[PREPROCESSING])},
         {"task", rt_str_text(&text[TASK])},
         {"method", from->method},

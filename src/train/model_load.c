@@ -14,7 +14,7 @@
 #include <string.h>
 
 enum { MEMBERS_MAX = 10000, NORM_MAX = 1 << 20 };
-static const char *const shared_keys[] = {"architecture", "preprocessing", "task"};
+static const char *const shared_keys[] = {"architecture", "student", "preprocessing", "task"};
 
 rt_status rt_tensors_verify(const rt_safetensors *s, const char *path) {
     const char *want = rt_safetensors_meta(s, "sha256");
@@ -128,6 +128,20 @@ static rt_status read_task(rt_model *m, const rt_arch_config *a, const rt_jdoc *
     return RT_OK;
 }
 
+/* Texts are borrowed from the document. */
+static rt_status read_student(rt_student_config *c, const rt_jdoc *doc, const char *path) {
+    rt_jval root = rt_jdoc_root(doc);
+    bool ok = rt_jval_str(rt_jval_get(root, "spec"), &c->spec) &&
+              rt_jval_bool(rt_jval_get(root, "member_bn"), &c->member_bn) &&
+              rt_jval_f64(rt_jval_get(root, "dirichlet_offset"), &c->dirichlet_offset);
+    RT_FAIL_IF(!ok, RT_E_INPUT, "%s: 'student' must have spec, member_bn and dirichlet_offset", path);
+    if (!rt_jval_str(rt_jval_get(root, "head"), &c->head))
+        c->head = NULL;
+    if (!rt_jval_str(rt_jval_get(root, "split"), &c->split))
+        c->split = NULL;
+    return RT_OK;
+}
+
 static rt_status copy_meta(rt_model *m, const rt_safetensors *s) {
     rt_st_meta *meta;
     m->nmeta = rt_safetensors_meta_count(s);
@@ -141,19 +155,25 @@ static rt_status copy_meta(rt_model *m, const rt_safetensors *s) {
 }
 
 static rt_status load_head(rt_model *m, const rt_safetensors *s, const char *path, int members) {
-    enum { ARCHITECTURE, PREPROCESSING, TASK, DOCS };
+    enum { ARCHITECTURE, STUDENT, PREPROCESSING, TASK, DOCS };
     rt_jdoc *doc[DOCS] = {NULL};
+    rt_student_config c = {0};
     rt_arch_config a = {0};
     rt_status st;
     for (int i = 0; i < DOCS; i++)
-        RT_TRY_GOTO(parse_meta(&doc[i], s, path, shared_keys[i]));
+        if (i != STUDENT || rt_safetensors_meta(s, shared_keys[i]) != NULL) /* without: a single network */
+            RT_TRY_GOTO(parse_meta(&doc[i], s, path, shared_keys[i]));
     RT_TRY_GOTO(read_architecture(&a, doc[ARCHITECTURE], path));
     RT_TRY_GOTO(read_preprocessing(&a, &m->arena, doc[PREPROCESSING], path));
     RT_TRY_GOTO(read_task(m, &a, doc[TASK], path));
     RT_TRY_GOTO(copy_meta(m, s));
-    st = rt_model_set_net(m, &a, members);
+    if (doc[STUDENT] != NULL)
+        RT_TRY_GOTO(read_student(&c, doc[STUDENT], path));
+    c.arch = a;
+    c.regression = m->task == RT_TASK_REGRESSION;
+    st = rt_model_set_student(m, &c, members);
     if (st != RT_OK)
-        st = rt_error_prefix(RT_E_INPUT, "%s: architecture", path);
+        st = rt_error_prefix(RT_E_INPUT, "%s: network", path);
 done:
     for (int i = 0; i < DOCS; i++)
         rt_jdoc_destroy(&doc[i]);
@@ -197,7 +217,7 @@ static rt_status check_tensors(const rt_model *m, const rt_safetensors *s, const
     rt_status st = RT_OK;
     if (count > 0)
         st = rt_error_set(RT_E_INPUT, __FILE__, __LINE__, "%s: tensors do not fit %s: %s", path,
-                          rt_net_config(m->net)->spec, rt_str_text(&problems));
+                          rt_net_config(rt_student_net(m->student))->spec, rt_str_text(&problems));
     rt_str_deinit(&problems);
     return st;
 }
@@ -217,7 +237,8 @@ static rt_status load_tensors(rt_model *m, const rt_safetensors *s, const char *
 static rt_status check_same(const rt_model *m, const rt_safetensors *s, const char *path, const char *first) {
     for (int64_t i = 0; i < RT_COUNT(shared_keys); i++) {
         const char *have = rt_safetensors_meta(s, shared_keys[i]), *want = rt_model_meta(m, shared_keys[i]);
-        RT_FAIL_IF(!have || strcmp(have, want) != 0, RT_E_INPUT, "%s: its %s differs from that of %s", path,
+        const bool same = have != NULL && want != NULL ? strcmp(have, want) == 0 : have == want;
+        RT_FAIL_IF(!same, RT_E_INPUT, "%s: its %s differs from that of %s", path,
                    shared_keys[i], first);
     }
     return RT_OK;
@@ -290,9 +311,9 @@ static rt_status check_count(const rt_model *m, const char *dir) {
     rt_status st = rt_jdoc_parse(&doc, text, strlen(text), "provenance");
     if (st != RT_OK)
         return rt_error_prefix(st, "%s: metadata", dir);
-    if (rt_jval_i64(rt_jval_get(rt_jdoc_root(doc), "members"), &members) && members != m->members)
+    if (rt_jval_i64(rt_jval_get(rt_jdoc_root(doc), "members"), &members) && members != m->networks)
         st = rt_error_set(RT_E_INPUT, __FILE__, __LINE__, "%s: %d of %lld member files are there", dir,
-                          m->members, (long long)members);
+                          m->networks, (long long)members);
     rt_jdoc_destroy(&doc);
     return st;
 }

@@ -16,20 +16,29 @@ typedef struct target {
     float *out; /* (n, members, outputs) */
 } target;
 
-static void take(void *user, int member, int64_t row, int64_t n, const float *y) {
-    const target *t = user;
+void rt_model_unscale(const rt_model *m, float *y) {
+    const double v = RT_MIN(RT_MAX((double)y[1], -10.0), 10.0), b = m->target_std;
+    y[0] = (float)(m->target_mean + b * (double)y[0]);
+    y[1] = (float)(b * b * exp(v));
+}
+
+static void take_member(const target *t, int member, int64_t row, int64_t n, const float *y) {
     int64_t k = rt_model_outputs(t->m);
     for (int64_t r = 0; r < n; r++) {
-        float *dst = t->out + ((row + r) * t->m->members + member) * k;
+        float *dst = t->out + ((row + r) * rt_model_members(t->m) + member) * k;
         const float *src = y + r * k;
         for (int64_t j = 0; j < k; j++)
             dst[j] = src[j];
-        if (t->m->task == RT_TASK_REGRESSION) {
-            double v = RT_MIN(RT_MAX((double)src[1], -10.0), 10.0), b = t->m->target_std;
-            dst[0] = (float)(t->m->target_mean + b * (double)src[0]);
-            dst[1] = (float)(b * b * exp(v));
-        }
+        if (t->m->task == RT_TASK_REGRESSION)
+            rt_model_unscale(t->m, dst);
     }
+}
+
+static void take(void *user, int network, int64_t row, int64_t n, const float *y, int64_t stride) {
+    const target *t = user;
+    const int members = rt_student_members(t->m->student);
+    for (int s = 0; s < members; s++)
+        take_member(t, network * members + s, row, n, y + s * stride);
 }
 
 void rt_model_set_batch(rt_model *m, int64_t rows) {
@@ -49,12 +58,12 @@ rt_status rt_model_predict(const rt_model *m, const rt_part *p, rt_pool *pool, f
     RT_TRY_GOTO(rt_calloc(&order, (size_t)p->n, sizeof *order));
     for (int64_t i = 0; i < p->n; i++)
         order[i] = i;
-    RT_TRY_GOTO(rt_calloc(&blocks, (size_t)m->members, sizeof *blocks));
-    for (int i = 0; i < m->members; i++)
+    RT_TRY_GOTO(rt_calloc(&blocks, (size_t)m->networks, sizeof *blocks));
+    for (int i = 0; i < m->networks; i++)
         blocks[i] = rt_model_block(m, i);
     int64_t batch = RT_MIN(m->batch > 0 ? m->batch : (int64_t)PREDICT_BATCH, p->n);
-    RT_TRY_GOTO(rt_predictor_create(&predictor, m->net, m->params, batch, m->members, pool));
-    RT_TRY_GOTO(rt_predictor_run(predictor, &all, order, blocks, m->members, take, &(target){m, out}, stop));
+    RT_TRY_GOTO(rt_predictor_create(&predictor, m->student, m->params, batch, m->networks, pool));
+    RT_TRY_GOTO(rt_predictor_run(predictor, &all, order, blocks, m->networks, take, &(target){m, out}, stop));
 done:
     rt_predictor_destroy(&predictor);
     rt_subset_deinit(&all);

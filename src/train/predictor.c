@@ -19,7 +19,7 @@
 
 typedef struct lane {
     rt_exec *exec;
-    float *out; /* (batch, outputs) */
+    float *out; /* (student members, batch, outputs) */
     const float *bound;
 } lane;
 
@@ -41,16 +41,16 @@ struct rt_predictor {
     int64_t first;
 };
 
-static rt_status predictor_init(rt_predictor *p, const rt_net *net, rt_params *params, int members) {
+static rt_status predictor_init(rt_predictor *p, const rt_student *student, rt_params *params, int networks) {
     RT_TRY(rt_graph_create(&p->graph, p->batch, RT_DTYPE_F32));
-    rt_build b = {.g = p->graph, .params = params, .members = 1};
+    rt_build b = {.g = p->graph, .params = params};
     rt_val x = rt_graph_input(p->graph, "x", RT_DTYPE_F32, p->row, 1);
-    rt_val y = rt_net_forward(net, &b, x);
+    rt_val y = rt_student_forward(student, &b, x);
     p->out_index = rt_graph_outputs(p->graph);
     rt_graph_output(p->graph, "y", y);
     RT_TRY(rt_graph_status(p->graph));
     RT_TRY(rt_plan_compile(&p->plan, p->graph,
-                           (rt_plan_options){.whole_batch = rt_whole_batch(net, members, 1)}));
+                           (rt_plan_options){.whole_batch = rt_whole_batch(rt_student_flops(student), networks)}));
     p->nlanes = 2 * rt_pool_workers(p->pool);
 
     size_t one, all;
@@ -66,26 +66,26 @@ static rt_status predictor_init(rt_predictor *p, const rt_net *net, rt_params *p
     RT_TRY(rt_calloc(&p->runs, (size_t)p->nlanes, sizeof *p->runs));
     for (int i = 0; i < p->nlanes; i++) {
         RT_TRY(rt_exec_create(&p->lanes[i].exec, p->plan, p->pool));
-        RT_TRY(rt_calloc(&p->lanes[i].out, (size_t)(p->batch * p->outputs), sizeof(float)));
+        RT_TRY(rt_calloc(&p->lanes[i].out, (size_t)(p->batch * p->outputs * rt_student_members(student)), sizeof(float)));
         rt_exec_bind_output(p->lanes[i].exec, p->out_index, p->lanes[i].out);
         p->execs[i] = p->lanes[i].exec;
     }
     return RT_OK;
 }
 
-rt_status rt_predictor_create(rt_predictor **out, const rt_net *net, rt_params *params, int64_t batch,
-                              int members, rt_pool *pool) {
+rt_status rt_predictor_create(rt_predictor **out, const rt_student *student, rt_params *params, int64_t batch,
+                              int networks, rt_pool *pool) {
     *out = NULL;
     rt_predictor *p;
     RT_TRY(rt_calloc(&p, 1, sizeof *p));
-    const rt_arch_config *a = rt_net_config(net);
+    const rt_arch_config *a = rt_net_config(rt_student_net(student));
     p->params = params;
     p->pool = pool;
     p->row = a->input;
     p->row_floats = rt_shape_elems(&a->input);
     p->outputs = a->outputs;
     p->batch = batch;
-    rt_status st = predictor_init(p, net, params, members);
+    rt_status st = predictor_init(p, student, params, networks);
     if (st != RT_OK)
         rt_predictor_destroy(&p);
     *out = p;
@@ -158,7 +158,8 @@ rt_status rt_predictor_run(rt_predictor *p, const rt_subset *set, const int64_t 
         rt_exec_run(p->execs, p->runs, n, p->pool);
         for (int i = 0; i < n; i++) {
             int64_t b = (at + i) / members;
-            take(user, (int)((at + i) % members), b * p->batch, rt_batch_rows(&spec, b), p->lanes[i].out);
+            take(user, (int)((at + i) % members), b * p->batch, rt_batch_rows(&spec, b), p->lanes[i].out,
+                 p->batch * p->outputs);
         }
     }
     return RT_OK;

@@ -6,6 +6,8 @@
  *     log.jsonl                 one JSON object per line: start, epoch, stopped, resumed, finished
  *     checkpoint.safetensors    while running
  *     model.safetensors         at the end; or member-000.safetensors, member-001.safetensors, ...
+ *     members.safetensors       of a student that collapses: what it was before
+ *     hyper.json                of a hyper ensemble: candidates and choice
  *     metrics.json              last; its presence without a checkpoint means: finished
  *
  * Other files in the directory are nobody's business here: they are neither read nor removed.
@@ -26,14 +28,16 @@ void rt_member_file(char name[48], int member, bool single) {
 /* Does this name belong to a run? */
 static bool is_run_file(const char *name) {
     static const char *const fixed[] = {"config.yaml", "log.jsonl", "checkpoint.safetensors",
-                                        "model.safetensors", "metrics.json"};
+                                        "model.safetensors", "members.safetensors", "metrics.json",
+                                        "hyper.json"};
     for (int64_t i = 0; i < RT_COUNT(fixed); i++)
         if (strcmp(name, fixed[i]) == 0)
             return true;
     size_t n = strlen(name);
     int64_t number;
-    return n > 19 && rt_str_starts(name, "member-") && rt_str_ends(name, ".safetensors") &&
-           rt_parse_i64(name + 7, n - 19, &number);
+    const size_t prefix = rt_str_starts(name, "members-") ? 8 : 7;
+    return n > prefix + 12 && (prefix == 8 || rt_str_starts(name, "member-")) &&
+           rt_str_ends(name, ".safetensors") && rt_parse_i64(name + prefix, n - prefix - 12, &number);
 }
 
 rt_status rt_run_dir_state(const char *path, rt_run_state *out) {

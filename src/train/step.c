@@ -1,7 +1,8 @@
 /*
  * step.c - one training step of an ensemble: graph, plan, execs, gradients, update.
  *
- * The graph of a step is the method's loss, its gradients and the logits; it is compiled once per batch size.
+ * The graph of a step is the program's loss (distill/program.c), its gradients and the logits; it is compiled
+ * once per batch size.
  * All members share the plan. What a member owns are its values and its optimiser state:
  *
  *     members:   values | state            one block each, for all members
@@ -26,7 +27,7 @@ enum { CHUNK = 32768, PLANS = 2 };
 
 typedef struct chunk {
     int64_t lo, n;
-    double decay;
+    rt_rule rule; /* its decay is the number to use */
 } chunk;
 
 typedef struct lane {
@@ -41,7 +42,7 @@ typedef struct lane {
 /* The step compiled for one number of rows. */
 typedef struct program {
     int64_t rows;
-    rt_graph *graph;
+    rt_program what; /* its graph */
     rt_plan *plan;
     rt_exec **exec; /* per lane */
     int *bound;     /* per lane: member whose parameters are bound, or -1 */
@@ -50,7 +51,7 @@ typedef struct program {
 } program;
 
 struct rt_step {
-    const rt_net *net;
+    rt_distill_config what;
     rt_params *params;
     rt_step_options o;
     rt_optim_rule rule;
@@ -74,8 +75,8 @@ struct rt_step {
 
 /* Small members run one per worker, on the whole batch; the rest is cut into slices that all workers share. A
  * property of configuration, never of the machine. */
-bool rt_whole_batch(const rt_net *net, int members, double passes) {
-    return members > 1 && passes * rt_net_flops(net) < 20e6;
+bool rt_whole_batch(double flops, int members) {
+    return members > 1 && flops < 20e6;
 }
 
 /* ---- the program ---- */
@@ -87,7 +88,7 @@ static void program_deinit(program *p, int nlanes) {
     rt_free(p->bound);
     rt_free(p->out_grad);
     rt_plan_destroy(&p->plan);
-    rt_graph_destroy(&p->graph);
+    rt_program_deinit(&p->what);
     memset(p, 0, sizeof *p);
 }
 
@@ -111,12 +112,12 @@ static rt_status add_gradients(const rt_step *s, program *p, rt_val loss) {
         if (q->role == RT_ROLE_STATE)
             continue;
         slot[nwrt] = i;
-        wrt[nwrt++] = rt_graph_param(p->graph, i, q->name, q->shape);
+        wrt[nwrt++] = rt_graph_param(p->what.g, i, q->name, q->shape);
     }
-    RT_TRY_GOTO(rt_graph_grad(p->graph, loss, wrt, nwrt, grad));
+    RT_TRY_GOTO(rt_graph_grad(p->what.g, loss, wrt, nwrt, grad));
     for (int k = 0; k < nwrt; k++) {
         if (grad[k])
-            p->out_grad[slot[k]] = add_output(p->graph, rt_params_get(s->params, slot[k])->name, grad[k]);
+            p->out_grad[slot[k]] = add_output(p->what.g, rt_params_get(s->params, slot[k])->name, grad[k]);
     }
 done:
     rt_free(wrt);
@@ -126,23 +127,14 @@ done:
 }
 
 static rt_status program_compile(const rt_step *s, program *p, int64_t rows) {
-    RT_TRY(rt_graph_create(&p->graph, rows, RT_DTYPE_F32));
-    rt_loss_ctx c = {.build = {.g = p->graph, .params = s->params, .train = true, .members = 1},
-                     .net = s->net,
-                     .regression = s->o.regression,
-                     .label_smoothing = s->o.label_smoothing};
-    c.x = rt_graph_input(p->graph, "x", RT_DTYPE_F32, s->row, 1);
-    if (s->o.regression)
-        c.target = rt_graph_input(p->graph, "target", RT_DTYPE_F32, rt_shape0(), 1);
-    else
-        c.label = rt_graph_input(p->graph, "label", RT_DTYPE_I32, rt_shape0(), 1);
-    rt_loss l = s->o.method->build(&c, 0);
-    RT_TRY(rt_graph_status(p->graph));
-    p->out_loss = add_output(p->graph, "loss", l.loss);
-    p->out_logits = add_output(p->graph, "logits", l.logits);
+    RT_TRY(rt_program_build(&p->what, &s->what, s->params, rows));
+    for (int i = 0; i < rt_graph_outputs(p->what.g); i++)
+        if (strcmp(rt_graph_get_output(p->what.g, i)->name, "loss") == 0)
+            p->out_loss = i;
+    p->out_logits = add_output(p->what.g, "logits", p->what.logits);
     RT_TRY(rt_calloc(&p->out_grad, (size_t)rt_params_count(s->params) + 1, sizeof *p->out_grad));
-    RT_TRY(add_gradients(s, p, l.loss));
-    return rt_plan_compile(&p->plan, p->graph,
+    RT_TRY(add_gradients(s, p, p->what.loss));
+    return rt_plan_compile(&p->plan, p->what.g,
                            (rt_plan_options){.slice = s->o.slice, .whole_batch = s->whole_batch});
 }
 
@@ -160,7 +152,7 @@ static rt_status program_create(rt_step *s, program *p, int64_t rows) {
         p->bound[i] = -1;
         RT_TRY(rt_exec_create(&p->exec[i], p->plan, s->pool));
         rt_exec_bind_output(p->exec[i], p->out_loss, &l->loss);
-        rt_exec_bind_output(p->exec[i], p->out_logits, s->o.regression ? NULL : l->logits);
+        rt_exec_bind_output(p->exec[i], p->out_logits, s->what.regression ? NULL : l->logits);
         for (int k = 0; k < rt_params_count(s->params); k++)
             if (p->out_grad[k] >= 0)
                 rt_exec_bind_output(p->exec[i], p->out_grad[k],
@@ -195,33 +187,41 @@ static program *find_program(rt_step *s, int64_t rows) {
 
 /* ---- set-up ---- */
 
-static double decay_of(const rt_step_options *o, const rt_param *p) {
-    if (o->decay_rule && strcmp(o->decay_rule, "weights") == 0 && p->role != RT_ROLE_WEIGHT)
-        return 0;
-    return o->group_decay ? o->group_decay[p->group] : o->weight_decay;
+static rt_rule rule_of(const rt_step *s, const rt_param *p) {
+    const rt_step_options *o = &s->o;
+    rt_rule r = rt_student_rule(s->what.student, p->role);
+    if (r.decay < 0) /* the run's */
+        r.decay = o->group_decay ? o->group_decay[p->group] : o->weight_decay;
+    if (o->decay_rule && strcmp(o->decay_rule, "weights") == 0 && p->role != RT_ROLE_WEIGHT && r.centre == 0)
+        r.decay = 0;
+    return r;
 }
 
-/* Appends the parameters as chunks; adjacent ones of equal decay are one range. Counts only when out is NULL.
+static bool same_rule(rt_rule a, rt_rule b) {
+    return a.decay == b.decay && a.centre == b.centre && a.lr_scale == b.lr_scale && a.grad_scale == b.grad_scale;
+}
+
+/* Appends the parameters as chunks; adjacent ones of equal rule are one range. Counts only when out is NULL.
  */
 static int64_t cut_chunks(const rt_step *s, chunk *out) {
     int64_t n = 0, lo = 0, hi = 0;
-    double decay = 0;
+    rt_rule rule = {0};
     int count = rt_params_count(s->params);
     for (int i = 0; i <= count; i++) {
         const rt_param *p = i < count ? rt_params_get(s->params, i) : NULL;
         if (p && p->role == RT_ROLE_STATE)
             continue;
-        if (p && p->offset == hi && hi > lo && decay_of(&s->o, p) == decay) {
+        if (p && p->offset == hi && hi > lo && same_rule(rule_of(s, p), rule)) {
             hi += p->count;
             continue;
         }
         for (int64_t at = lo; at < hi; at += CHUNK, n++)
             if (out)
-                out[n] = (chunk){at, RT_MIN(CHUNK, hi - at), decay};
+                out[n] = (chunk){at, RT_MIN(CHUNK, hi - at), rule};
         if (p) {
             lo = p->offset;
             hi = lo + p->count;
-            decay = decay_of(&s->o, p);
+            rule = rule_of(s, p);
         }
     }
     return n;
@@ -243,17 +243,14 @@ static rt_status step_init(rt_step *s) {
     RT_FAIL_IF(s->o.batch < 1 || s->o.members < 1, RT_E_USAGE,
                "a batch of %lld rows for %d members; wanted at least 1 and 1", (long long)s->o.batch,
                s->o.members);
-    if (!s->o.method)
-        s->o.method = rt_method_find("supervised");
-    RT_FAIL_IF(!s->o.method, RT_E_USAGE, "no method to train by");
-    const rt_arch_config *a = rt_net_config(s->net);
+    const rt_arch_config *a = rt_net_config(rt_student_net(s->what.student));
     s->row = a->input;
     s->row_floats = rt_shape_elems(&a->input);
     s->outputs = a->outputs;
     s->floats = rt_params_floats(s->params);
     s->slots = rt_optim_slots(s->rule);
     s->nlanes = (int)RT_MIN((int64_t)s->o.members, 2 * (int64_t)rt_pool_workers(s->pool));
-    s->whole_batch = s->o.slice == 0 && rt_whole_batch(s->net, s->o.members, 3);
+    s->whole_batch = s->o.slice == 0 && rt_whole_batch(3 * rt_student_flops(s->what.student), s->o.members);
 
     double blocks = (double)s->o.members * (1 + s->slots) + s->nlanes;
     RT_TRY(rt_memory_check((size_t)RT_MIN(blocks * (double)s->floats * 4, 9e18),
@@ -268,18 +265,18 @@ static rt_status step_init(rt_step *s) {
     RT_TRY(rt_calloc(&s->lanes, (size_t)s->nlanes, sizeof *s->lanes));
     for (int i = 0; i < s->nlanes; i++) {
         RT_TRY(alloc_floats(s, &s->lanes[i].grad, 1, s->floats));
-        RT_TRY(alloc_floats(s, &s->lanes[i].logits, s->o.batch, s->outputs));
+        RT_TRY(alloc_floats(s, &s->lanes[i].logits, s->o.batch * rt_student_members(s->what.student), s->outputs));
         RT_TRY(rt_calloc(&s->lanes[i].square, (size_t)s->nchunks + 1, sizeof(double)));
     }
     return rt_step_prepare(s, s->o.batch);
 }
 
-rt_status rt_step_create(rt_step **out, const rt_net *net, rt_params *params, rt_step_options o,
+rt_status rt_step_create(rt_step **out, const rt_distill_config *what, rt_params *params, rt_step_options o,
                          rt_pool *pool) {
     *out = NULL;
     rt_step *s;
     RT_TRY(rt_calloc(&s, 1, sizeof *s));
-    s->net = net;
+    s->what = *what;
     s->params = params;
     s->o = o;
     s->pool = pool;
@@ -339,7 +336,7 @@ static void square_job(void *ctx, int64_t job, int worker) {
     rt_step *s = ctx;
     const chunk *c = &s->chunks[job % s->nchunks];
     lane *l = &s->lanes[job / s->nchunks];
-    l->square[job % s->nchunks] = rt_optim_sum_squares(l->grad + c->lo, c->n);
+    l->square[job % s->nchunks] = c->rule.grad_scale * c->rule.grad_scale * rt_optim_sum_squares(l->grad + c->lo, c->n);
 }
 
 static void update_job(void *ctx, int64_t job, int worker) {
@@ -349,15 +346,16 @@ static void update_job(void *ctx, int64_t job, int worker) {
     const lane *l = &s->lanes[job / s->nchunks];
     float *m = s->state + l->member * s->slots * s->floats;
     rt_optim o = {.rule = s->rule,
-                  .lr = s->io->lr[l->member],
+                  .lr = s->io->lr[l->member] * c->rule.lr_scale,
                   .momentum = s->o.momentum,
                   .nesterov = s->o.nesterov,
                   .beta1 = s->o.beta1,
                   .beta2 = s->o.beta2,
                   .eps = s->o.eps,
                   .t = s->io->t,
-                  .decay = c->decay,
-                  .gscale = l->gscale};
+                  .decay = c->rule.decay,
+                  .centre = c->rule.centre,
+                  .gscale = l->gscale * c->rule.grad_scale};
     rt_optim_step(&o, rt_step_values(s, l->member) + c->lo, l->grad + c->lo, m + c->lo,
                   s->slots > 1 ? m + s->floats + c->lo : NULL, c->n);
 }
@@ -382,17 +380,29 @@ static rt_status clip(rt_step *s) {
     return RT_OK;
 }
 
-static int64_t count_correct(const float *logits, const int32_t *label, int64_t rows, int64_t k) {
+/* Right answers of all student members (member-major rows), as a number of samples. */
+static double count_correct(const float *logits, const int32_t *label, int64_t rows, int members, int64_t k) {
     int64_t right = 0;
-    for (int64_t r = 0; r < rows; r++) {
+    for (int64_t r = 0; r < rows * members; r++) {
         const float *z = logits + r * k;
         int64_t best = 0;
         for (int64_t j = 1; j < k; j++)
             if (z[j] > z[best])
                 best = j;
-        right += best == label[r];
+        right += best == label[r % rows];
     }
-    return right;
+    return (double)right / members;
+}
+
+/* The copies of the teacher inside the step: fixed ones, and those of the pair drawn for this step. */
+static void bind_teachers(rt_step *s, program *p, rt_exec *e) {
+    const rt_params *t = s->what.teacher_params;
+    for (int c = 0; c < p->what.nteacher; c++) {
+        const int who = p->what.teacher[c].member;
+        const float *block = s->io->teacher_blocks[who >= 0 ? who : who == -1 ? s->io->pair[0] : s->io->pair[1]];
+        for (int k = 0; k < rt_params_count(t); k++) /* only read: evaluation mode */
+            rt_exec_bind_param(e, p->what.teacher[c].first + k, (void *)(uintptr_t)(block + rt_params_get(t, k)->offset));
+    }
 }
 
 static void bind(rt_step *s, program *p, int i, int member) {
@@ -404,11 +414,21 @@ static void bind(rt_step *s, program *p, int i, int member) {
             rt_exec_bind_param(e, k, values + rt_params_get(s->params, k)->offset);
         p->bound[i] = member;
     }
-    rt_exec_bind_input(e, 0, io->x + member * io->rows * s->row_floats);
-    if (s->o.regression)
-        rt_exec_bind_input(e, 1, io->target + member * io->rows);
-    else
-        rt_exec_bind_input(e, 1, io->label + member * io->rows);
+    bind_teachers(s, p, e);
+    rt_exec_bind_input(e, p->what.in_x, io->x + member * io->rows * s->row_floats);
+    if (p->what.in_target >= 0)
+        rt_exec_bind_input(e, p->what.in_target, io->target + member * io->rows);
+    if (p->what.in_label >= 0)
+        rt_exec_bind_input(e, p->what.in_label, io->label + member * io->rows);
+    if (p->what.in_teacher >= 0)
+        rt_exec_bind_input(e, p->what.in_teacher, io->teacher + member * io->rows * s->what.teachers * s->outputs);
+    if (p->what.in_ood >= 0)
+        rt_exec_bind_input(e, p->what.in_ood, io->ood + member * io->rows * s->row_floats);
+    rt_exec_bind_feed(e, p->what.feed_temperature, &io->temperature);
+    if (p->what.feed_i >= 0)
+        rt_exec_bind_feed(e, p->what.feed_i, &io->pair[0]);
+    if (p->what.feed_j >= 0)
+        rt_exec_bind_feed(e, p->what.feed_j, &io->pair[1]);
     s->lanes[i].member = member;
     s->wave_exec[i] = e;
     s->wave_run[i] = (rt_run){.seed = io->seeds ? io->seeds[member] : 0, .step = (uint64_t)io->t};
@@ -425,9 +445,10 @@ static rt_status run_wave(rt_step *s) {
                    l->member, (long long)io->t + 1, (double)l->loss);
         if (io->losses)
             io->losses[l->member] = l->loss;
-        if (io->correct && !s->o.regression)
+        if (io->correct && !s->what.regression)
             io->correct[l->member] =
-                count_correct(l->logits, io->label + l->member * io->rows, io->rows, s->outputs);
+                count_correct(l->logits, io->label + l->member * io->rows, io->rows,
+                              rt_student_members(s->what.student), s->outputs);
     }
     RT_TRY(clip(s));
     rt_pool_run(s->pool, update_job, s, s->wave * s->nchunks);

@@ -77,11 +77,8 @@ void rt_config_hash(const rt_config *c, unsigned verb, char out[65]); /* of what
 
 /* ---- one training step of one or more members ---- */
 typedef struct rt_step_options {
-    const rt_method *method; /* NULL: supervised */
     int64_t batch;
-    int members;
-    bool regression;
-    double label_smoothing;
+    int members; /* networks of the same kind that are trained side by side */
     /* optimiser */
     const char *optimiser; /* "sgd", "adam", "adamw" */
     double momentum, beta1, beta2, eps;
@@ -94,7 +91,7 @@ typedef struct rt_step_options {
 } rt_step_options;
 
 typedef struct rt_step rt_step;
-rt_status rt_step_create(rt_step **out, const rt_net *net, rt_params *params, rt_step_options o, rt_pool *pool) RT_MUST_CHECK;
+rt_status rt_step_create(rt_step **out, const rt_distill_config *what, rt_params *params, rt_step_options o, rt_pool *pool) RT_MUST_CHECK;
 void rt_step_destroy(rt_step **s);
 float *rt_step_values(rt_step *s, int member);  /* parameter block */
 float *rt_step_state(rt_step *s, int member, int64_t *floats); /* optimiser state, for checkpoints */
@@ -113,8 +110,13 @@ typedef struct rt_step_io {
     const double *lr;
     const uint64_t *seeds;
     const bool *active;
-    double *losses;
-    int64_t *correct;
+    double *losses, *correct;
+    /* distillation */
+    float temperature;
+    int32_t pair[2];       /* drawn teachers (and student members) i, j */
+    const float *teacher;  /* (members, teachers, rows, outputs): stored outputs, member-major in each batch */
+    const float *const *teacher_blocks; /* parameters of teachers that run inside the step */
+    const float *ood;      /* (members, rows, row...) */
 } rt_step_io;
 rt_status rt_step_run(rt_step *s, const rt_step_io *io) RT_MUST_CHECK;
 /* Compiles the step for a smaller last batch ahead of time, so that running allocates nothing. */
@@ -137,10 +139,10 @@ double rt_schedule_lr(const rt_schedule *s, double epoch); /* fractional epoch =
 
 /* ---- evaluation mode over many rows ---- */
 typedef struct rt_predictor rt_predictor;
-/* y (n, outputs) of rows [row, row + n) of the set. */
-typedef void (*rt_predictor_take)(void *user, int member, int64_t row, int64_t n, const float *y);
-rt_status rt_predictor_create(rt_predictor **out, const rt_net *net, rt_params *params, int64_t batch,
-                              int members, rt_pool *pool) RT_MUST_CHECK;
+/* Outputs of one network for rows [row, row + n) of the set: student member s of row r is at y + s * stride + r * outputs. */
+typedef void (*rt_predictor_take)(void *user, int network, int64_t row, int64_t n, const float *y, int64_t stride);
+rt_status rt_predictor_create(rt_predictor **out, const rt_student *student, rt_params *params, int64_t batch,
+                              int networks, rt_pool *pool) RT_MUST_CHECK;
 void rt_predictor_destroy(rt_predictor **p);
 /* order: set->n positions in the set. */
 rt_status rt_predictor_run(rt_predictor *p, const rt_subset *set, const int64_t *order,
@@ -152,13 +154,17 @@ typedef struct rt_model rt_model;
 /* A run directory (all members), or one or several model files of equal architecture. */
 rt_status rt_model_load(rt_model **out, const char *path) RT_MUST_CHECK;
 void rt_model_destroy(rt_model **m);
-int rt_model_members(const rt_model *m);
+int rt_model_networks(const rt_model *m); /* files */
+int rt_model_members(const rt_model *m);  /* networks times the members inside each */
+const rt_student *rt_model_student(const rt_model *m);
 rt_task rt_model_task(const rt_model *m);
+/* What rt_model_predict gives: logits, those of Dirichlet distributions (alpha = e^z + *offset; may be NULL), or means and variances. */
+rt_output_kind rt_model_output_kind(const rt_model *m, double *offset);
 int64_t rt_model_outputs(const rt_model *m); /* classes, or 2 */
 rt_shape rt_model_input(const rt_model *m);
 const rt_net *rt_model_net(const rt_model *m);
 const rt_params *rt_model_params(const rt_model *m);
-const float *rt_model_block(const rt_model *m, int member);
+const float *rt_model_block(const rt_model *m, int network);
 const char *rt_model_class_name(const rt_model *m, int64_t k);
 const char *rt_model_meta(const rt_model *m, const char *key); /* provenance; NULL if absent */
 /* Refuses data the model was not made for: other input shape, task, number or names of classes (both sides named). */
@@ -167,6 +173,9 @@ rt_status rt_model_check_data(const rt_model *m, const rt_dataset *d) RT_MUST_CH
 void rt_model_set_batch(rt_model *m, int64_t rows);
 /* Raw inputs (n, row...) -> (n, members, outputs): logits; regression: mean and variance in the target's own units. stop may be NULL. */
 rt_status rt_model_predict(const rt_model *m, const rt_part *p, rt_pool *pool, float *out, const volatile sig_atomic_t *stop) RT_MUST_CHECK;
+
+/* Outputs (mean, log-variance) of a regression network, in place, to mean and variance in the target's own units. */
+void rt_model_unscale(const rt_model *m, float *y);
 
 /* ---- the verb ---- */
 typedef struct rt_progress {
@@ -190,5 +199,7 @@ typedef struct rt_train_result {
     double train_loss, valid_loss, valid_accuracy; /* means over members, of the kept weights; NaN where absent */
 } rt_train_result;
 rt_status rt_train_run(const rt_config *c, const rt_train_hooks *hooks, rt_train_result *out) RT_MUST_CHECK;
+/* The verb `distill`: the same, with a teacher (params.def). */
+rt_status rt_distill_run(const rt_config *c, const rt_train_hooks *hooks, rt_train_result *out) RT_MUST_CHECK;
 
 #endif

@@ -1,8 +1,9 @@
 /*
- * trainer.c - the verb `train`: steps, epochs, validation, checkpoints, and the files of a run.
+ * trainer.c - the verbs `train` and `distill`: steps, epochs, validation, checkpoints, and the files of a run.
  *
  *     for each epoch:  steps (the stop flag is looked at before each) -> validation -> keep the best -> log
- * -> checkpoint, if it is time at the end:      models, metrics.json, and the checkpoint goes
+ *                      -> the next phase, if this was the last epoch of one -> checkpoint, if it is time
+ *     at the end:      models, metrics.json, and the checkpoint goes
  *
  * A stop in any phase saves first and returns RT_E_INTERRUPTED. The position is (epoch, index): index counts
  * batches done; index == batches means that validation comes next. Everything random is a function of
@@ -10,6 +11,7 @@
  * the bit, with any number of threads.
  */
 #include "base/alloc.h"
+#include "base/rng.h"
 #include "base/timer.h"
 #include "train/train_int.h"
 #include <math.h>
@@ -42,11 +44,40 @@ static rt_status stop_here(rt_trainer *t) {
 
 /* ---- steps ---- */
 
+/* i != j, the same for teachers and student; of a single teacher both are it. */
+void rt_trainer_pair(const rt_trainer *t, int64_t step, uint64_t purpose, int32_t pair[2]) {
+    const uint64_t n = t->teacher ? (uint64_t)t->teacher->members : 1;
+    const rt_rng r = rt_rng_make((uint64_t)t->c->seed, RT_RNG_PAIR, (uint64_t)step, purpose);
+    pair[0] = pair[1] = (int32_t)rt_rng_below(r, 0, n);
+    if (n > 1) {
+        pair[1] = (int32_t)rt_rng_below(r, 1, n - 1);
+        pair[1] += pair[1] >= pair[0];
+    }
+}
+
+/* What a teacher and --aux add to a batch. */
+static rt_status add_teaching(rt_trainer *t, const rt_batch *b, rt_step_io *io) {
+    io->temperature = (float)rt_trainer_temperature(t);
+    rt_trainer_pair(t, t->at.step, 0, io->pair);
+    if (t->teacher) {
+        io->teacher_blocks = t->teacher->blocks;
+        for (int m = 0; t->teacher_rows && m < t->members; m++)
+            rt_teacher_gather(t->teacher, b->source + m * b->rows, b->rows,
+                              t->teacher_rows + m * b->rows * t->teacher->members * t->teacher->outputs);
+        io->teacher = t->teacher_rows;
+    }
+    if (t->aux.outside)
+        RT_TRY(rt_aux_next(&t->aux, t->members, b->rows, &io->ood));
+    return RT_OK;
+}
+
 static rt_status one_step(rt_trainer *t) {
     const rt_batch *b;
+    const rt_phase *phase = &t->phases[t->phase];
     RT_TRY(rt_prefetch_next(t->prefetch, &b));
     RT_ASSERT(b->epoch == t->at.epoch && b->index == t->at.index);
-    double lr = rt_schedule_lr(&t->schedule, (double)t->at.epoch + (double)t->at.index / (double)t->nbatches);
+    const double at = (double)(t->at.epoch - phase->first) + (double)t->at.index / (double)t->nbatches;
+    const double lr = rt_schedule_lr(&t->schedule, at);
     for (int m = 0; m < t->members; m++)
         t->lr[m] = lr;
     for (int64_t i = 0; t->regression && i < t->members * b->rows; i++)
@@ -55,11 +86,12 @@ static rt_status one_step(rt_trainer *t) {
                      .label = b->label,
                      .target = t->target,
                      .rows = b->rows,
-                     .t = t->at.step,
+                     .t = t->at.step - phase->first * t->nbatches, /* each phase has a fresh optimiser */
                      .lr = t->lr,
                      .seeds = t->seeds,
                      .losses = t->losses,
                      .correct = t->correct};
+    RT_TRY(add_teaching(t, b, &io));
     RT_TRY(rt_step_run(t->step, &io));
     for (int m = 0; m < t->members; m++) {
         t->at.loss_sum[m] += t->losses[m] * (double)b->rows;
@@ -84,66 +116,7 @@ static rt_status run_steps(rt_trainer *t) {
     return RT_OK;
 }
 
-/* ---- validation ---- */
-
-/* -ln softmax(z)_y in double. */
-static double cross_entropy(const float *z, int64_t k, int32_t y) {
-    double top = (double)z[0], sum = 0;
-    for (int64_t j = 1; j < k; j++)
-        top = RT_MAX(top, (double)z[j]);
-    for (int64_t j = 0; j < k; j++)
-        sum += exp((double)z[j] - top);
-    return log(sum) + top - (double)z[y];
-}
-
-static double gaussian_nll(const float *z, double target) {
-    const double half_ln_2pi = 0.91893853320467274178;
-    double v = RT_MIN(RT_MAX((double)z[1], -10.0), 10.0), d = target - (double)z[0];
-    return 0.5 * (v + d * d * exp(-v)) + half_ln_2pi;
-}
-
-static bool is_right(const float *z, int64_t k, int32_t y) {
-    int64_t best = 0;
-    for (int64_t j = 1; j < k; j++)
-        if (z[j] > z[best])
-            best = j;
-    return best == y;
-}
-
-/* Sums over rows in order; rt_predictor_run hands them over that way. */
-static void take_valid(void *user, int member, int64_t row, int64_t n, const float *y) {
-    rt_trainer *t = user;
-    int64_t k = rt_model_outputs(t->model);
-    for (int64_t r = 0; r < n; r++, y += k) {
-        int64_t at = t->valid.index[row + r];
-        if (t->regression) {
-            double target =
-                ((double)t->valid.part->target[at] - t->model->target_mean) / t->model->target_std;
-            t->valid_loss[member] += gaussian_nll(y, target);
-        } else {
-            t->valid_loss[member] += cross_entropy(y, k, t->valid.part->label[at]);
-            t->valid_accuracy[member] += is_right(y, k, t->valid.part->label[at]);
-        }
-    }
-}
-
-static rt_status validate(rt_trainer *t) {
-    for (int m = 0; m < t->members; m++) {
-        t->valid_loss[m] = t->valid_accuracy[m] = t->valid.n > 0 ? 0 : NAN;
-        t->blocks[m] = rt_step_values(t->step, m);
-    }
-    if (t->valid.n == 0)
-        return RT_OK;
-    RT_TRY(rt_predictor_run(t->predictor, &t->valid, t->valid_order, t->blocks, t->members, take_valid, t,
-                            t->hooks ? t->hooks->stop : NULL));
-    for (int m = 0; m < t->members; m++) {
-        t->valid_loss[m] /= (double)t->valid.n;
-        t->valid_accuracy[m] = t->regression ? NAN : t->valid_accuracy[m] / (double)t->valid.n;
-        RT_FAIL_IF(!isfinite(t->valid_loss[m]), RT_E_NUMERIC,
-                   "member %d, epoch %lld: the validation loss is not finite", m, (long long)t->at.epoch + 1);
-    }
-    return RT_OK;
-}
+/* ---- the end of an epoch ---- */
 
 static void keep_weights(rt_trainer *t) {
     rt_progress_state *at = &t->at;
@@ -154,51 +127,81 @@ static void keep_weights(rt_trainer *t) {
         if (t->keep_best && !better)
             continue;
         if (t->keep_best)
-            memcpy(rt_model_weights(t->model, m), t->blocks[m], (size_t)t->model->floats * sizeof(float));
+            memcpy(rt_model_weights(t->model, m), rt_step_values(t->step, m),
+                   (size_t)t->model->floats * sizeof(float));
         at->kept_loss[m] = loss;
         at->kept_accuracy[m] = accuracy;
         at->kept_epoch[m] = (double)at->epoch + 1;
     }
 }
 
+static void measure_diversity(rt_trainer *t) {
+    int32_t pair[2];
+    if (!t->probe)
+        return;
+    rt_trainer_pair(t, t->at.epoch, 1, pair);
+    rt_probe_run(t->probe, rt_step_values(t->step, 0), t->teacher ? t->teacher->blocks : NULL, rt_trainer_temperature(t), pair, t->seeds[0],
+                 t->at.epoch);
+}
+
 static rt_status run_epoch(rt_trainer *t) {
     RT_TRY(run_steps(t));
     if (must_stop(t))
         return stop_here(t);
-    rt_status st = validate(t);
+    rt_status st = rt_trainer_validate(t);
     if (st == RT_E_INTERRUPTED)
         return stop_here(t);
     RT_TRY(st);
     keep_weights(t);
+    measure_diversity(t);
     RT_TRY(rt_trainer_log_epoch(t));
     rt_trainer_progress(t, true, NULL);
     t->at.epoch++;
     t->at.index = 0;
+    if (rt_trainer_phase_at(t, t->at.epoch) != t->phase)
+        RT_TRY(rt_trainer_grow(t));
     bool due = rt_time_now() - t->last_checkpoint >= t->c->checkpoint_every;
     return due && t->at.epoch < t->c->epochs ? save_checkpoint(t) : RT_OK;
 }
 
 /* ---- the end ---- */
 
+static rt_status save_one(rt_trainer *t, const rt_model *model, int m, const char *name) {
+    char *path;
+    rt_provenance from = {.method = t->method,
+                          .data = t->c->data,
+                          .data_hash = rt_dataset_hash(t->data),
+                          .config_hash = t->config_hash,
+                          .objective = t->verb == RT_VERB_DISTILL ? t->c->objective : NULL,
+                          .perturb = t->perturb ? t->perturb->name : NULL,
+                          .teacher_hash = t->teacher ? t->teacher->digest : NULL,
+                          .seed = t->c->seed,
+                          .epochs = t->c->epochs,
+                          .kept_epoch = (int64_t)t->at.kept_epoch[m]};
+    RT_TRY(rt_run_dir_file(&t->dir, name, &path));
+    rt_status st = rt_model_save(model, m, path, &from);
+    rt_free(path);
+    return st;
+}
+
+/* What a student collapses to is the model; what it was before stays beside it, for those who want to look. */
 static rt_status save_models(rt_trainer *t) {
     for (int m = 0; m < t->members; m++) {
         char name[48];
-        char *path;
-        rt_provenance from = {.method = "supervised",
-                              .data = t->c->data,
-                              .data_hash = t->checkpoint.data_hash,
-                              .config_hash = t->config_hash,
-                              .seed = t->c->seed,
-                              .epochs = t->c->epochs,
-                              .kept_epoch = (int64_t)t->at.kept_epoch[m]};
         if (!t->keep_best || t->at.kept_epoch[m] == 0)
             memcpy(rt_model_weights(t->model, m), rt_step_values(t->step, m),
                    (size_t)t->model->floats * sizeof(float));
+        if (t->ship != t->model) {
+            RT_TRY(rt_student_merge(t->model->student, t->model->params, rt_model_block(t->model, m), t->ship->params,
+                                    rt_model_weights(t->ship, m)));
+            if (t->members == 1)
+                strcpy(name, "members.safetensors");
+            else
+                snprintf(name, sizeof name, "members-%03d.safetensors", m);
+            RT_TRY(save_one(t, t->model, m, name));
+        }
         rt_member_file(name, m, t->members == 1);
-        RT_TRY(rt_run_dir_file(&t->dir, name, &path));
-        rt_status st = rt_model_save(t->model, m, path, &from);
-        rt_free(path);
-        RT_TRY(st);
+        RT_TRY(save_one(t, t->ship, m, name));
     }
     return RT_OK;
 }
@@ -209,7 +212,7 @@ static rt_status finish(rt_trainer *t, rt_train_result *r) {
         .members = t->members,
         .epochs = t->c->epochs,
         .steps = t->at.step,
-        .parameters = rt_params_trainable(t->model->params),
+        .parameters = rt_params_trainable(t->ship->params),
         .seconds = rt_trainer_seconds(t),
         .samples_per_s = rt_trainer_rate(t),
         .train_loss = t->at.step > 0 ? rt_mean(t->at.loss_sum, t->members) / (double)t->epoch_rows : NAN,
@@ -224,16 +227,16 @@ static rt_status finish(rt_trainer *t, rt_train_result *r) {
 
 /* The configuration to continue with: that of the run, and what the caller says about how. Asking for
  * something else is an error. */
-static rt_status resume_config(rt_config *merged, const rt_config *c, const char *path) {
+static rt_status resume_config(rt_config *merged, const rt_config *c, unsigned verb, const char *path) {
     rt_config old;
     rt_str diff;
     rt_status st;
     rt_str_init(&diff);
     RT_TRY(rt_config_init(&old));
-    RT_TRY_GOTO(rt_config_load(&old, RT_VERB_TRAIN, path));
-    RT_TRY_GOTO(rt_config_load(merged, RT_VERB_TRAIN, path));
-    RT_TRY_GOTO(rt_config_overlay(merged, c, RT_VERB_TRAIN));
-    rt_config_diff(&old, merged, RT_VERB_TRAIN, &diff);
+    RT_TRY_GOTO(rt_config_load(&old, verb, path));
+    RT_TRY_GOTO(rt_config_load(merged, verb, path));
+    RT_TRY_GOTO(rt_config_overlay(merged, c, verb));
+    rt_config_diff(&old, merged, verb, &diff);
     RT_TRY_GOTO(rt_str_status(&diff));
     if (diff.len > 0)
         RT_FAIL_GOTO(RT_E_USAGE,
@@ -262,7 +265,13 @@ static rt_status load_checkpoint(rt_trainer *t, bool *resumed) {
     rt_status st = RT_OK;
     *resumed = t->c->resume && rt_file_exists(path);
     if (*resumed) {
-        st = rt_checkpoint_read(&t->checkpoint, path);
+        int64_t epoch = 0;
+        st = rt_checkpoint_epoch(path, &epoch);
+        const int phase = rt_trainer_phase_at(t, epoch);
+        if (st == RT_OK && phase != t->phase)
+            st = rt_trainer_enter(t, phase);
+        if (st == RT_OK)
+            st = rt_checkpoint_read(&t->checkpoint, path);
         if (st == RT_OK)
             st = check_position(t, path);
     }
@@ -277,7 +286,7 @@ static rt_status open_files(rt_trainer *t, bool resumed) {
     rt_str_init(&text);
     if (!resumed) {
         RT_TRY_GOTO(rt_run_dir_clear(&t->dir));
-        rt_config_write(t->c, RT_VERB_TRAIN, &text);
+        rt_config_write(t->c, t->verb, &text);
         RT_TRY_GOTO(rt_run_dir_write(&t->dir, "config.yaml", &text));
     }
     RT_TRY_GOTO(rt_run_dir_file(&t->dir, "log.jsonl", &path));
@@ -303,12 +312,15 @@ static rt_status run(rt_trainer *t, rt_train_result *r) {
     RT_TRY(rt_trainer_open(t));
     if (!have_dir)
         RT_TRY(rt_run_dir_open(&t->dir, t->c->out, t->c->resume, t->c->force));
+    RT_TRY(rt_trainer_teach(t));
     RT_TRY(load_checkpoint(t, &resumed));
     start_clocks(t);
     RT_TRY(open_files(t, resumed));
     if (t->at.epoch < t->c->epochs)
         RT_TRY(rt_prefetch_create(&t->prefetch, &t->batches, t->seeds, t->members,
                                   t->at.epoch + (t->at.index == t->nbatches), t->at.index % t->nbatches));
+    if (t->aux.outside)
+        RT_TRY(rt_aux_start(&t->aux, &t->batches, t->seeds, t->members, t->at.step));
     if (resumed)
         snprintf(note, sizeof note, "resumed at epoch %lld, step %lld", (long long)t->at.epoch + 1,
                  (long long)t->at.step);
@@ -321,10 +333,11 @@ static rt_status run(rt_trainer *t, rt_train_result *r) {
     return finish(t, r);
 }
 
-rt_status rt_train_run(const rt_config *c, const rt_train_hooks *hooks, rt_train_result *out) {
+rt_status rt_trainer_run(const rt_config *c, unsigned verb, const rt_train_hooks *hooks, rt_train_result *out) {
     rt_config merged;
     char *config_path = NULL;
-    rt_trainer t = {.c = c, .hooks = hooks};
+    rt_trainer t = {.verb = verb, .config = *c, .hooks = hooks};
+    t.c = &t.config;
     rt_status st;
     RT_FAIL_IF(!c->out, RT_E_USAGE, "where should the run go? Give --out DIR");
     RT_TRY(rt_run_dir_check(c->out, c->resume, c->force));
@@ -333,8 +346,8 @@ rt_status rt_train_run(const rt_config *c, const rt_train_hooks *hooks, rt_train
     RT_TRY_GOTO(rt_path_join(&config_path, c->out, "config.yaml"));
     if (c->resume && rt_file_exists(config_path)) {
         rt_run_state state;
-        RT_TRY_GOTO(resume_config(&merged, c, config_path));
-        t.c = &merged;
+        RT_TRY_GOTO(resume_config(&merged, c, verb, config_path));
+        t.config = merged;
         RT_TRY_GOTO(rt_run_dir_state(c->out, &state));
         if (state == RT_RUN_FINISHED) {
             RT_TRY_GOTO(rt_trainer_read_metrics(c->out, out));
@@ -356,4 +369,12 @@ done:
     rt_config_deinit(&merged);
     rt_free(config_path);
     return st;
+}
+
+rt_status rt_train_run(const rt_config *c, const rt_train_hooks *hooks, rt_train_result *out) {
+    return rt_trainer_run(c, RT_VERB_TRAIN, hooks, out);
+}
+
+rt_status rt_distill_run(const rt_config *c, const rt_train_hooks *hooks, rt_train_result *out) {
+    return rt_trainer_run(c, RT_VERB_DISTILL, hooks, out);
 }

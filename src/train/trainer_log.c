@@ -66,6 +66,20 @@ rt_status rt_trainer_log_event(rt_trainer *t, const char *event) {
     return end_line(t, &j);
 }
 
+/* Of rows without labels nobody knows. */
+static bool counts_right(const rt_trainer *t) {
+    return !t->regression && t->train.n == t->labelled.n;
+}
+
+static void put_diversity(const rt_trainer *t, rt_json *j) {
+    for (int i = 0; t->probe && i < rt_probe_count(t->probe); i++) {
+        double value;
+        const char *name = rt_probe_get(t->probe, i, &value);
+        put_number(j, name, value);
+    }
+    put_number(j, "teacher_diversity", t->teacher_diversity);
+}
+
 /* Called at the end of an epoch, before the counters move on. */
 rt_status rt_trainer_log_epoch(rt_trainer *t) {
     rt_json j;
@@ -74,19 +88,25 @@ rt_status rt_trainer_log_epoch(rt_trainer *t) {
     rt_json_i64(&j, "epoch", t->at.epoch + 1);
     rt_json_f64(
         &j, "lr",
-        rt_schedule_lr(&t->schedule, (double)t->at.epoch + (double)(t->nbatches - 1) / (double)t->nbatches));
+        rt_schedule_lr(&t->schedule, (double)(t->at.epoch - t->phases[t->phase].first) +
+                                         (double)(t->nbatches - 1) / (double)t->nbatches));
+    if (t->nphases > 1)
+        rt_json_i64(&j, "phase", t->phase + 1);
+    if (t->verb == RT_VERB_DISTILL)
+        rt_json_f64(&j, "temperature", rt_trainer_temperature(t));
     rt_json_f64(&j, "train_loss", rt_mean(t->at.loss_sum, t->members) / rows);
-    if (!t->regression)
+    if (counts_right(t))
         rt_json_f64(&j, "train_accuracy", rt_mean(t->at.correct, t->members) / rows);
     put_number(&j, "valid_loss", rt_mean(t->valid_loss, t->members));
     put_number(&j, "valid_accuracy", rt_mean(t->valid_accuracy, t->members));
+    put_diversity(t, &j);
     rt_json_f64(&j, "samples_per_s", rt_trainer_rate(t));
     rt_json_f64(&j, "seconds", rt_trainer_seconds(t));
     rt_json_array_begin(&j, "members");
     for (int m = 0; m < t->members; m++) {
         rt_json_object_begin(&j, NULL);
         rt_json_f64(&j, "train_loss", t->at.loss_sum[m] / rows);
-        if (!t->regression)
+        if (counts_right(t))
             rt_json_f64(&j, "train_accuracy", t->at.correct[m] / rows);
         put_number(&j, "valid_loss", t->valid_loss[m]);
         put_number(&j, "valid_accuracy", t->valid_accuracy[m]);
@@ -173,7 +193,7 @@ void rt_trainer_progress(rt_trainer *t, bool epoch_end, const char *note) {
                      .step = t->at.index,
                      .steps = t->nbatches,
                      .loss = rows > 0 ? rt_mean(t->at.loss_sum, t->members) / rows : NAN,
-                     .accuracy = rows > 0 && !t->regression ? rt_mean(t->at.correct, t->members) / rows : NAN,
+                     .accuracy = rows > 0 && counts_right(t) ? rt_mean(t->at.correct, t->members) / rows : NAN,
                      .samples_per_s = rt_trainer_rate(t),
                      .seconds = rt_trainer_seconds(t),
                      .seconds_left =

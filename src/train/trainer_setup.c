@@ -7,9 +7,11 @@
  */
 #include "base/alloc.h"
 #include "base/rng.h"
+#include "base/sha256.h"
 #include "base/size.h"
 #include "train/train_int.h"
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum { VALID_BATCH = 128 };
@@ -56,14 +58,20 @@ static rt_status make_model(rt_trainer *t) {
     rt_status st;
     RT_TRY_GOTO(init_of(&a.init, c->init));
     RT_TRY_GOTO(rt_calloc(&mean, 2 * (size_t)norm, sizeof *mean));
-    rt_subset_moments(&t->train, row, mean, mean + norm, t->regression ? &target_mean : NULL,
+    rt_subset_moments(&t->labelled, row, mean, mean + norm, t->regression ? &target_mean : NULL,
                       t->regression ? &target_std : NULL);
     if (c->standardise) {
         a.norm = (int)norm;
         a.mean = mean;
         a.std = mean + norm;
     }
-    RT_TRY_GOTO(rt_model_create(&t->model, &a, t->data, target_mean, target_std, t->members));
+    if (t->regression && t->teacher && t->teacher->model) { /* one scaling for both, so that teachers can run in the step */
+        target_mean = t->teacher->model->target_mean;
+        target_std = t->teacher->model->target_std;
+    }
+    rt_student_config s = {.arch = a};
+    RT_TRY_GOTO(rt_trainer_student(t, &s));
+    RT_TRY_GOTO(rt_model_create(&t->model, &s, t->data, target_mean, target_std, t->members));
 done:
     rt_free(mean);
     return st;
@@ -73,8 +81,6 @@ static rt_status make_step(rt_trainer *t) {
     const rt_config *c = t->c;
     rt_step_options o = {.batch = t->batches.batch,
                          .members = t->members,
-                         .regression = t->regression,
-                         .label_smoothing = c->label_smoothing,
                          .optimiser = c->optimiser,
                          .momentum = c->momentum,
                          .beta1 = c->beta1,
@@ -83,13 +89,183 @@ static rt_status make_step(rt_trainer *t) {
                          .nesterov = c->nesterov,
                          .weight_decay = c->weight_decay,
                          .decay_rule = c->decay_rule,
+                         .group_decay = t->group_decay,
                          .clip_norm = c->clip_norm,
                          .slice = c->slice};
-    RT_TRY(rt_step_create(&t->step, t->model->net, t->model->params, o, t->pool));
+    const rt_distill_config what = rt_trainer_what(t);
+    RT_TRY(rt_step_create(&t->step, &what, t->model->params, o, t->pool));
     RT_TRY(rt_step_prepare(t->step, rt_batch_rows(&t->batches, t->nbatches - 1)));
-    for (int m = 0; m < t->members; m++)
+    for (int m = 0; m < t->members; m++) {
         rt_params_init(t->model->params, rt_step_values(t->step, m), t->seeds[m]);
+        if (c->init_from_teacher && t->phase == t->nphases - 1)
+            RT_TRY(rt_reconstruct_student(t->model->student, t->model->params, rt_step_values(t->step, m),
+                                          rt_model_params(t->teacher->model), t->teacher->blocks, t->teacher->members, NULL));
+    }
     return RT_OK;
+}
+
+/* "1e-4,2e-4,...": one number for each stage of the network. */
+static rt_status parse_group_decay(rt_trainer *t) {
+    int64_t groups = 0, n = 0;
+    if (!t->c->group_decay)
+        return RT_OK;
+    for (int i = 0; i < rt_params_count(t->model->params); i++)
+        groups = RT_MAX(groups, (int64_t)rt_params_get(t->model->params, i)->group + 1);
+    rt_free(t->group_decay);
+    RT_TRY(rt_calloc(&t->group_decay, (size_t)groups, sizeof *t->group_decay));
+    for (const char *s = t->c->group_decay;; s++, n++) {
+        const size_t len = strcspn(s, ",");
+        double v = 0;
+        RT_FAIL_IF(!rt_parse_f64(s, len, false, &v) || !(v >= 0 && v <= 1000), RT_E_USAGE,
+                   "--group-decay: '%.*s' is not a number from 0 to 1000", (int)RT_MIN(len, (size_t)40), s);
+        if (n < groups)
+            t->group_decay[n] = v;
+        s += len;
+        if (*s != ',')
+            break;
+    }
+    RT_FAIL_IF(n + 1 != groups, RT_E_USAGE, "--group-decay: %lld numbers for the %lld depth groups of %s", (long long)n + 1,
+               (long long)groups, t->c->arch);
+    return RT_OK;
+}
+
+static rt_status make_ship(rt_trainer *t) {
+    t->ship = t->model;
+    if (!rt_student_collapses(t->model->student))
+        return RT_OK;
+    rt_student_config s = *rt_student_get_config(t->model->student);
+    s.spec = "single";
+    s.member_bn = s.product_of_means = false;
+    t->ship = NULL;
+    return rt_model_create(&t->ship, &s, t->data, t->model->target_mean, t->model->target_std, t->members);
+}
+
+/* ---- phases ---- */
+
+int rt_trainer_phase_at(const rt_trainer *t, int64_t epoch) {
+    return t->nphases > 1 && epoch >= t->phases[1].first ? 1 : 0;
+}
+
+static void leave_phase(rt_trainer *t) {
+    rt_probe_destroy(&t->probe);
+    rt_predictor_destroy(&t->predictor);
+    rt_step_destroy(&t->step);
+    if (t->ship != t->model)
+        rt_model_destroy(&t->ship);
+    t->ship = NULL;
+    rt_model_destroy(&t->model);
+}
+
+static rt_status make_probe(rt_trainer *t) {
+    const rt_subset *rows = t->valid.n > 0 ? &t->valid : &t->train;
+    const rt_distill_config what = rt_trainer_what(t);
+    if (t->regression)
+        return RT_OK;
+    return rt_probe_create(&t->probe, &what, t->model->params, rows, t->batches.row, t->pool);
+}
+
+rt_status rt_trainer_enter(rt_trainer *t, int phase) {
+    const rt_config *c = t->c;
+    leave_phase(t);
+    t->phase = phase;
+    RT_TRY(rt_schedule_parse(&t->schedule, c->schedule, c->lr, c->warmup, (double)t->phases[phase].epochs));
+    RT_TRY(make_model(t));
+    RT_TRY(parse_group_decay(t));
+    RT_TRY(make_step(t));
+    RT_TRY(make_ship(t));
+    if (t->valid.n > 0)
+        RT_TRY(rt_predictor_create(&t->predictor, t->ship->student, t->ship->params,
+                                   RT_MIN((int64_t)VALID_BATCH, t->valid.n), t->members, t->pool));
+    RT_TRY(make_probe(t));
+    t->checkpoint = (rt_checkpoint){.config_hash = t->config_hash,
+                                    .data_hash = t->data_hash,
+                                    .members = t->members,
+                                    .floats = t->model->floats,
+                                    .step = t->step,
+                                    .best = t->keep_best ? t->model : NULL,
+                                    .at = &t->at};
+    return RT_OK;
+}
+
+rt_status rt_trainer_grow(rt_trainer *t) {
+    for (int m = 0; m < t->members; m++)
+        if (!t->keep_best || t->at.kept_epoch[m] == 0)
+            memcpy(rt_model_weights(t->model, m), rt_step_values(t->step, m), (size_t)t->model->floats * sizeof(float));
+    if (t->ship != t->model)
+        rt_model_destroy(&t->ship);
+    rt_model *from = t->model;
+    t->model = t->ship = NULL;
+    rt_status st = rt_trainer_enter(t, t->phase + 1);
+    for (int m = 0; st == RT_OK && m < t->members; m++) {
+        st = rt_student_grow(from->params, rt_model_block(from, m), t->model->params, rt_step_values(t->step, m));
+        t->at.kept_loss[m] = t->at.kept_accuracy[m] = NAN;
+        t->at.kept_epoch[m] = 0;
+    }
+    rt_model_destroy(&from);
+    return st;
+}
+
+/* ---- data and teacher ---- */
+
+/* A perturbation keeps inputs in [0, 1]: for pictures, and for tables that are like them. */
+static rt_status check_range(const rt_trainer *t) {
+    const rt_part *p = t->train.part;
+    const int64_t floats = rt_shape_elems(&t->batches.row);
+    for (int64_t i = 0; t->perturb && p->f32 && i < p->n * floats; i++)
+        RT_FAIL_IF(!(p->f32[i] >= 0 && p->f32[i] <= 1), RT_E_USAGE,
+                   "perturbation %s keeps inputs in [0, 1], as pictures are; row %lld of the data has %g", t->perturb->name,
+                   (long long)(i / floats), (double)p->f32[i]);
+    return RT_OK;
+}
+
+static void hash_inputs(rt_trainer *t) {
+    rt_sha256 sha;
+    uint8_t digest[32];
+    const char *const parts[] = {rt_dataset_hash(t->data), t->aux.source ? rt_dataset_hash(t->aux.source) : NULL,
+                                 t->teacher ? t->teacher->digest : NULL};
+    snprintf(t->data_hash, sizeof t->data_hash, "%s", parts[0]);
+    if (!parts[1] && !parts[2])
+        return;
+    rt_sha256_init(&sha);
+    for (int64_t i = 0; i < RT_COUNT(parts); i++)
+        rt_sha256_update(&sha, parts[i] ? parts[i] : "none", parts[i] ? 64 : 4);
+    rt_sha256_final(&sha, digest);
+    rt_sha256_hex(digest, t->data_hash);
+}
+
+static rt_status open_teaching(rt_trainer *t) {
+    const rt_config *c = t->c;
+    const bool outside = (t->phases[t->nphases - 1].objective->needs & RT_OBJ_OOD) != 0;
+    if (c->aux)
+        RT_TRY(rt_aux_open(&t->aux, t->data, c, outside, RT_MIN(c->batch, t->train.n)));
+    if (c->aux && !outside)
+        RT_TRY(rt_aux_extend(&t->aux, &t->train));
+    if (t->teacher)
+        RT_TRY(rt_teacher_check(t->teacher, t->data, t->train.part->n));
+    hash_inputs(t);
+    return RT_OK;
+}
+
+rt_status rt_trainer_teach(rt_trainer *t) {
+    char *dir = NULL;
+    char hash[65];
+    rt_status st = RT_OK;
+    if (!t->teacher || t->c->online_teacher)
+        return RT_OK;
+    if (strcmp(t->c->cache, "auto") == 0)
+        RT_TRY_GOTO(rt_run_dir_file(&t->dir, "predictions", &dir));
+    else
+        RT_TRY_GOTO(rt_path_expand(&dir, t->c->cache));
+    snprintf(hash, sizeof hash, "%s", t->data_hash);
+    RT_TRY_GOTO(rt_teacher_compute(t->teacher, t->train.part, hash, dir, t->pool, t->hooks ? t->hooks->stop : NULL));
+    const rt_subset *rows = t->valid.n > 0 ? &t->valid : &t->train;
+    if (t->regression)
+        rt_teacher_standardise(t->teacher, t->model->target_mean, t->model->target_std);
+    else
+        t->teacher_diversity = rt_teacher_diversity(t->teacher, rows->index, RT_MIN(rows->n, (int64_t)VALID_BATCH));
+done:
+    rt_free(dir);
+    return st;
 }
 
 static rt_status make_buffers(rt_trainer *t) {
@@ -110,6 +286,13 @@ static rt_status make_buffers(rt_trainer *t) {
     RT_FAIL_IF(!rt_size_mul(m, (size_t)t->batches.batch, &targets), RT_E_MEMORY, "the batch is too large");
     if (t->regression)
         RT_TRY(rt_calloc(&t->target, targets, sizeof *t->target));
+    if (t->teacher && !t->c->online_teacher) {
+        size_t floats;
+        RT_FAIL_IF(!rt_size_mul(targets, (size_t)t->teacher->members * (size_t)t->teacher->outputs, &floats), RT_E_MEMORY,
+                   "the batch is too large");
+        RT_TRY(rt_calloc(&t->teacher_rows, floats, sizeof *t->teacher_rows));
+    }
+    RT_TRY(rt_calloc(&t->mean_p, (size_t)RT_MAX(2, rt_dataset_classes(t->data)), sizeof *t->mean_p));
     if (t->valid.n > 0) {
         RT_TRY(rt_calloc(&t->valid_order, (size_t)t->valid.n, sizeof *t->valid_order));
         for (int64_t i = 0; i < t->valid.n; i++)
@@ -121,17 +304,21 @@ static rt_status make_buffers(rt_trainer *t) {
 rt_status rt_trainer_open(rt_trainer *t) {
     const rt_config *c = t->c;
     RT_FAIL_IF(!c->data, RT_E_USAGE, "what to train on? Give --data SPEC");
-    RT_FAIL_IF(!c->arch, RT_E_USAGE, "what to train? Give --arch SPEC, for example mlp:200,200");
     RT_FAIL_IF(!c->out, RT_E_USAGE, "where should the run go? Give --out DIR");
+    t->teacher_diversity = NAN;
     RT_TRY(rt_schedule_parse(&t->schedule, c->schedule, c->lr, c->warmup, (double)c->epochs));
     RT_TRY(rt_augment_parse(&t->batches.augment, c->augment));
     RT_TRY(rt_pool_create(&t->pool, c->threads > 0 ? (int)c->threads : rt_cpu_count()));
     RT_TRY(
         rt_dataset_open(&t->data, c->data, (rt_data_options){.seed = (uint64_t)c->seed, .limit = c->limit}));
-    rt_config_hash(c, RT_VERB_TRAIN, t->config_hash);
     t->members = (int)c->members;
     t->regression = rt_dataset_task(t->data) == RT_TASK_REGRESSION;
+    RT_TRY(rt_trainer_resolve(t));
+    RT_FAIL_IF(!c->arch, RT_E_USAGE, "what to train? Give --arch SPEC, for example mlp:200,200");
+    rt_config_hash(c, t->verb, t->config_hash);
     RT_TRY(split(t));
+    RT_TRY(rt_subset_rows(&t->labelled, t->train.part, t->train.index, t->train.n));
+    RT_TRY(open_teaching(t));
     t->keep_best = t->valid.n > 0 && strcmp(c->keep, "best") == 0;
     t->batches.set = &t->train;
     t->batches.row = rt_dataset_row(t->data);
@@ -141,36 +328,31 @@ rt_status rt_trainer_open(rt_trainer *t) {
     t->nbatches = rt_batch_count(&t->batches);
     for (int64_t i = 0; i < t->nbatches; i++)
         t->epoch_rows += rt_batch_rows(&t->batches, i);
+    RT_TRY(check_range(t));
     RT_TRY(make_buffers(t));
-    RT_TRY(make_model(t));
-    RT_TRY(make_step(t));
-    if (t->valid.n > 0)
-        RT_TRY(rt_predictor_create(&t->predictor, t->model->net, t->model->params,
-                                   RT_MIN((int64_t)VALID_BATCH, t->valid.n), t->members, t->pool));
-    t->checkpoint = (rt_checkpoint){.config_hash = t->config_hash,
-                                    .data_hash = rt_dataset_hash(t->data),
-                                    .members = t->members,
-                                    .floats = t->model->floats,
-                                    .step = t->step,
-                                    .best = t->keep_best ? t->model : NULL,
-                                    .at = &t->at};
+    for (int phase = t->nphases - 1; phase >= 0; phase--) /* a later phase that cannot be is refused before the first step */
+        RT_TRY(rt_trainer_enter(t, phase));
     return RT_OK;
 }
 
 void rt_trainer_close(rt_trainer *t) {
     rt_prefetch_destroy(&t->prefetch);
-    rt_predictor_destroy(&t->predictor);
-    rt_step_destroy(&t->step);
-    rt_model_destroy(&t->model);
+    leave_phase(t);
+    rt_aux_close(&t->aux);
+    rt_teacher_destroy(&t->teacher);
     rt_subset_deinit(&t->train);
     rt_subset_deinit(&t->valid);
+    rt_subset_deinit(&t->labelled);
     rt_dataset_destroy(&t->data);
     rt_free(t->seeds);
     rt_free(t->numbers);
     rt_free(t->correct);
     rt_free(t->blocks);
     rt_free(t->target);
+    rt_free(t->teacher_rows);
+    rt_free(t->group_decay);
     rt_free(t->valid_order);
+    rt_free(t->mean_p);
     rt_str_deinit(&t->line);
     rt_run_dir_close(&t->dir);
     rt_pool_destroy(&t->pool);

@@ -16,13 +16,14 @@ enum { BATCH = 24, FEATURES = 5, CLASSES = 3, MEMBERS_MAX = 9 };
 typedef struct fixture {
     rt_pool *pool;
     rt_params *params;
-    rt_net *net;
+    rt_student *student;
+    rt_distill_config what;
     rt_step *step;
     float x[MEMBERS_MAX * BATCH * FEATURES], target[MEMBERS_MAX * BATCH];
     int32_t label[MEMBERS_MAX * BATCH];
     uint64_t seeds[MEMBERS_MAX];
     double lr[MEMBERS_MAX], losses[MEMBERS_MAX];
-    int64_t correct[MEMBERS_MAX];
+    double correct[MEMBERS_MAX];
 } fixture;
 
 #define OK(e)                                                                                                \
@@ -40,11 +41,12 @@ static void setup(fixture *f, int threads, int first, int members, bool regressi
                         .input = rt_shape1(FEATURES),
                         .outputs = regression ? 2 : CLASSES,
                         .dropout = 0.1};
-    OK(rt_net_create(&f->net, &a, f->params, NULL));
+    OK(rt_student_create(&f->student, &(rt_student_config){.arch = a, .regression = regression}, f->params));
     o.batch = BATCH;
     o.members = members;
-    o.regression = regression;
-    OK(rt_step_create(&f->step, f->net, f->params, o, f->pool));
+    f->what = (rt_distill_config){.student = f->student, .objective = rt_objective_find("labels"), .regression = regression,
+                                  .options = {.alpha = 1}};
+    OK(rt_step_create(&f->step, &f->what, f->params, o, f->pool));
     for (int m = 0; m < members; m++) {
         f->seeds[m] = rt_rng_member_seed(7, first + m);
         f->lr[m] = regression ? 0.005 : 0.05; /* a learned variance makes large steps unstable */
@@ -62,7 +64,7 @@ static void setup(fixture *f, int threads, int first, int members, bool regressi
 
 static void teardown(fixture *f) {
     rt_step_destroy(&f->step);
-    rt_net_destroy(&f->net);
+    rt_student_destroy(&f->student);
     rt_params_destroy(&f->params);
     rt_pool_destroy(&f->pool);
 }
@@ -134,16 +136,17 @@ static void test_batch_norm_network(void **state) {
     for (int threads = 1; threads <= 3; threads++) {
         rt_pool *pool;
         rt_params *params;
-        rt_net *net;
+        rt_student *student;
         rt_step *step;
         rt_arch_config a = {.spec = "resnet20", .input = rt_shape3(3, 8, 8), .outputs = 4};
         OK(rt_pool_create(&pool, threads));
         OK(rt_params_create(&params));
-        OK(rt_net_create(&net, &a, params, NULL));
+        OK(rt_student_create(&student, &(rt_student_config){.arch = a}, params));
+        const rt_distill_config what = {.student = student, .objective = rt_objective_find("labels"), .options = {.alpha = 1}};
         rt_step_options o = SGD;
         o.batch = ROWS;
         o.members = COUNT;
-        OK(rt_step_create(&step, net, params, o, pool));
+        OK(rt_step_create(&step, &what, params, o, pool));
         int64_t floats = rt_params_floats(params);
         float *x = malloc((size_t)COUNT * ROWS * ROW * sizeof *x);
         int32_t label[COUNT * ROWS];
@@ -179,7 +182,7 @@ static void test_batch_norm_network(void **state) {
         }
         free(x);
         rt_step_destroy(&step);
-        rt_net_destroy(&net);
+        rt_student_destroy(&student);
         rt_params_destroy(&params);
         rt_pool_destroy(&pool);
     }
@@ -263,11 +266,11 @@ static void test_refused(void **state) {
     fixture f;
     setup(&f, 1, 0, 1, false, SGD);
     rt_step *s;
-    assert_int_equal(rt_step_create(&s, f.net, f.params,
+    assert_int_equal(rt_step_create(&s, &f.what, f.params,
                                     (rt_step_options){.batch = 4, .members = 1, .optimiser = "lion"}, f.pool),
                      RT_E_USAGE);
     assert_null(s);
-    assert_int_equal(rt_step_create(&s, f.net, f.params, (rt_step_options){.members = 1}, f.pool),
+    assert_int_equal(rt_step_create(&s, &f.what, f.params, (rt_step_options){.members = 1}, f.pool),
                      RT_E_USAGE);
     assert_int_equal(run(&f, 0, BATCH + 1, NULL), RT_E_USAGE);
     teardown(&f);

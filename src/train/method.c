@@ -1,0 +1,270 @@
+/*
+ * method.c - from the words of a configuration to what is trained: a method's preset fills in what was not said, the teacher says how many
+ * members, and phases follow.
+ *
+ *     train      one phase: the student on labels
+ *     distill    one phase: student x objective x perturbation; or, where the method grows heads, a first one with a single head on the mean
+ *                teacher and a second one in which all heads start from it
+ *
+ * Whatever does not fit together is refused here or in rt_distill_check, before anything is computed.
+ */
+#include "base/alloc.h"
+#include "train/train_int.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- names ---- */
+
+static rt_status find_method(const rt_method **out, const char *name) {
+    const char *names[64];
+    const int n = RT_MIN(rt_method_count(), (int)RT_COUNT(names));
+    *out = rt_method_find(name);
+    if (*out)
+        return RT_OK;
+    rt_str list;
+    rt_str_init(&list);
+    for (int i = 0; i < n; i++) {
+        names[i] = rt_method_get(i)->name;
+        rt_str_appendf(&list, "%s%s", i ? ", " : "", names[i]);
+    }
+    const int64_t near = rt_str_nearest(name, names, n);
+    const rt_status st = rt_error_set(RT_E_USAGE, __FILE__, __LINE__, "--method: '%s' is unknown%s%s; wanted one of %s", name,
+                                      near >= 0 ? "; did you mean " : "", near >= 0 ? names[near] : "", rt_str_text(&list));
+    rt_str_deinit(&list);
+    return st;
+}
+
+static rt_status find_objective(const rt_objective **out, const char *name) {
+    *out = rt_objective_find(name);
+    if (*out)
+        return RT_OK;
+    const rt_objective *const *all;
+    const int n = rt_objective_list(&all);
+    rt_str list;
+    rt_str_init(&list);
+    for (int i = 0; i < n; i++)
+        rt_str_appendf(&list, "%s%s", i ? ", " : "", all[i]->name);
+    const rt_status st =
+        rt_error_set(RT_E_USAGE, __FILE__, __LINE__, "--objective: '%s' is unknown; wanted one of %s", name, rt_str_text(&list));
+    rt_str_deinit(&list);
+    return st;
+}
+
+static rt_status find_perturb(const rt_perturb **out, const char *name) {
+    *out = NULL;
+    if (strcmp(name, "none") == 0)
+        return RT_OK;
+    *out = rt_perturb_find(name);
+    if (*out)
+        return RT_OK;
+    const rt_perturb *const *all;
+    const int n = rt_perturb_list(&all);
+    rt_str list;
+    rt_str_init(&list);
+    for (int i = 0; i < n; i++)
+        rt_str_appendf(&list, ", %s", all[i]->name);
+    const rt_status st =
+        rt_error_set(RT_E_USAGE, __FILE__, __LINE__, "--perturb: '%s' is unknown; wanted none%s", name, rt_str_text(&list));
+    rt_str_deinit(&list);
+    return st;
+}
+
+/* The preset that this objective belongs to tells how a Dirichlet is read; 0 for all others. */
+static double offset_of(const rt_objective *o) {
+    for (int i = 0; i < rt_method_count(); i++)
+        if (strcmp(rt_method_get(i)->objective, o->name) == 0)
+            return rt_method_get(i)->offset;
+    return 0;
+}
+
+static rt_status parse_fast_init(rt_student_config *s, const char *text) {
+    static const struct {
+        const char *name;
+        rt_init init;
+    } table[] = {{"default", RT_INIT_DEFAULT}, {"ones", RT_INIT_ONE}, {"sign", RT_INIT_RANDOM_SIGN}};
+    for (int64_t i = 0; i < RT_COUNT(table); i++)
+        if (strcmp(text, table[i].name) == 0) {
+            s->fast_init = table[i].init;
+            return RT_OK;
+        }
+    RT_FAIL_IF(!rt_str_starts(text, "normal:") || !rt_parse_f64(text + 7, strlen(text + 7), false, &s->fast_scale) ||
+                   !(s->fast_scale > 0 && s->fast_scale <= 100),
+               RT_E_USAGE, "--fast-init: '%s'; wanted default, ones, sign or normal:STD with STD above 0, at most 100", text);
+    s->fast_init = RT_INIT_NORMAL_AROUND_ONE;
+    return RT_OK;
+}
+
+/* ---- the configuration, with everything filled in ---- */
+
+static rt_status resolve_method(rt_trainer *t, const rt_method **out) {
+    rt_config *c = &t->config;
+    const rt_method *m;
+    RT_TRY(find_method(&m, c->method));
+    if (!c->objective) {
+        c->objective = t->regression ? m->regression : m->objective;
+        RT_FAIL_IF(!c->objective, RT_E_USAGE, "method %s is for classification, %s is a regression", m->name, c->data);
+    }
+    if (!c->student)
+        c->student = m->student;
+    if (!c->perturb)
+        c->perturb = m->perturb;
+    if (c->temperature <= 0)
+        c->temperature = m->temperature;
+    if (c->anneal < 0)
+        c->anneal = m->anneal;
+    *out = m;
+    return RT_OK;
+}
+
+/* Why teachers have to run inside the step, or NULL. */
+static const char *online_reason(const rt_trainer *t) {
+    const rt_config *c = &t->config;
+    if (t->perturb)
+        return "--perturb";
+    if (c->teacher_pull > 0)
+        return "--teacher-pull";
+    return NULL;
+}
+
+static rt_status resolve_teacher(rt_trainer *t, const rt_objective *o) {
+    rt_config *c = &t->config;
+    const bool augmented = t->batches.augment.flip || t->batches.augment.crop_pad > 0 || t->batches.augment.shift > 0 ||
+                           t->batches.augment.rotate > 0;
+    const bool needed = (o->needs & RT_OBJ_TEACHER) != 0, said = rt_config_is_set(c, "online-teacher");
+    const char *reason = online_reason(t);
+    RT_FAIL_IF(needed && !c->teacher, RT_E_USAGE, "objective %s needs a teacher: --teacher DIR, or logits:FILE.npy", o->name);
+    if (!c->teacher) {
+        c->online_teacher = false;
+        RT_FAIL_IF(c->init_from_teacher || reason, RT_E_USAGE, "%s: needs a teacher", reason ? reason : "--init-from-teacher");
+        return RT_OK;
+    }
+    RT_TRY(rt_teacher_open(&t->teacher, c->teacher));
+    RT_FAIL_IF(reason && said && !c->online_teacher, RT_E_USAGE, "%s moves what teachers answer for: they run in each step, not once", reason);
+    if (!said)
+        c->online_teacher = reason || (needed && augmented && t->teacher->model && (o->needs & RT_OBJ_DIRICHLET) == 0);
+    if (c->online_teacher)
+        RT_TRY(rt_teacher_check_online(t->teacher, reason ? reason : "--online-teacher"));
+    RT_FAIL_IF(c->init_from_teacher && !t->teacher->model, RT_E_USAGE, "--init-from-teacher: stored logits have no weights; give the run");
+    return RT_OK;
+}
+
+/* Without a word about it, the student is built like its teacher. */
+static void resolve_arch(rt_trainer *t) {
+    rt_config *c = &t->config;
+    if (c->arch || !t->teacher || !t->teacher->model)
+        return;
+    const rt_arch_config *a = rt_net_config(rt_model_net(t->teacher->model));
+    c->arch = a->spec;
+    if (a->activation && !rt_config_is_set(c, "activation"))
+        c->activation = a->activation;
+}
+
+/* "latent-be" without a number has as many members as there are teachers. */
+static rt_status complete_student(rt_trainer *t, char out[RT_SPEC_MAX]) {
+    const char *spec = t->config.student;
+    bool many = false;
+    for (int i = 0; i < rt_student_count(); i++)
+        many = many || (strcmp(rt_student_get(i).name, spec) == 0 && strchr(rt_student_get(i).form, ':'));
+    RT_FAIL_IF(strlen(spec) > 48, RT_E_USAGE, "--student: '%.48s...' is unknown", spec);
+    RT_FAIL_IF(many && !t->teacher, RT_E_USAGE, "--student: how many members? Give %s:M", spec);
+    if (many)
+        snprintf(out, RT_SPEC_MAX, "%s:%d", spec, t->teacher->members);
+    else
+        snprintf(out, RT_SPEC_MAX, "%s", spec);
+    return RT_OK;
+}
+
+/* A first phase of one head, when heads grow; both have at least one epoch. */
+static rt_status make_phases(rt_trainer *t, const rt_method *m, const rt_objective *o) {
+    const rt_config *c = &t->config;
+    rt_phase *last = &t->phases[0];
+    *last = (rt_phase){.objective = o, .epochs = c->epochs};
+    RT_TRY(complete_student(t, last->student));
+    t->nphases = 1;
+    const char *colon = strchr(last->student, ':');
+    const bool grows = m && m->grow && rt_str_starts(last->student, "hydra:") && strcmp(colon, ":1") != 0 && (o->needs & RT_OBJ_PAIRED) != 0;
+    const int64_t first = RT_MIN((int64_t)floor(c->grow_fraction * (double)c->epochs + 0.5), c->epochs - 1);
+    if (!grows || first < 1)
+        return RT_OK;
+    t->phases[1] = *last;
+    t->phases[1].first = first;
+    t->phases[1].epochs = c->epochs - first;
+    *last = (rt_phase){.epochs = first, .student = "hydra:1"};
+    t->nphases = 2;
+    return find_objective(&last->objective, t->regression ? "gaussian-kd" : "kd");
+}
+
+rt_status rt_trainer_resolve(rt_trainer *t) {
+    rt_config *c = &t->config;
+    const rt_method *m = NULL;
+    const rt_objective *o;
+    if (t->verb == RT_VERB_DISTILL) {
+        RT_TRY(resolve_method(t, &m));
+        RT_TRY(find_perturb(&t->perturb, c->perturb));
+        RT_TRY(find_objective(&o, c->objective));
+        RT_TRY(resolve_teacher(t, o));
+        resolve_arch(t);
+        RT_FAIL_IF(c->aux && (o->needs & RT_OBJ_OOD) == 0 && (o->needs & RT_OBJ_TEACHER) == 0, RT_E_USAGE,
+                   "--aux: objective %s learns from labels, and these inputs have none", o->name);
+        RT_FAIL_IF(c->aux && (o->needs & RT_OBJ_OOD) == 0 && (c->alpha < 1 || (o->needs & RT_OBJ_LABELS) != 0), RT_E_USAGE,
+                   "--aux: these inputs have no labels, so --alpha must be 1");
+    } else {
+        RT_TRY(find_objective(&o, "labels"));
+        if (!c->student)
+            c->student = "single";
+    }
+    t->method = m ? m->name : "labels";
+    return make_phases(t, m, o);
+}
+
+/* ---- for the builders ---- */
+
+rt_status rt_trainer_student(const rt_trainer *t, rt_student_config *s) {
+    const rt_phase *p = &t->phases[t->phase];
+    const rt_config *c = &t->config;
+    s->spec = p->student;
+    s->regression = t->regression;
+    s->head = c->head;
+    s->split = c->split;
+    s->member_bn = c->member_bn;
+    s->product_of_means = c->product_of_means;
+    s->dirichlet_offset = (p->objective->needs & RT_OBJ_DIRICHLET) != 0 ? offset_of(p->objective) : 0;
+    return parse_fast_init(s, c->fast_init);
+}
+
+rt_distill_config rt_trainer_what(const rt_trainer *t) {
+    const rt_phase *p = &t->phases[t->phase];
+    const rt_config *c = &t->config;
+    /* a single head has no pair to compare */
+    const bool alone = t->phase < t->nphases - 1 && t->perturb && (t->perturb->needs & RT_NEEDS_STUDENT_PAIR) != 0;
+    rt_distill_config w = {.student = t->model->student,
+                           .objective = p->objective,
+                           .perturb = alone ? NULL : t->perturb,
+                           .regression = t->regression,
+                           .ood = t->aux.outside,
+                           .perturb_size = c->perturb_size,
+                           .options = {.alpha = t->verb == RT_VERB_DISTILL ? c->alpha : 1,
+                                       .label_smoothing = c->label_smoothing,
+                                       .teacher_smoothing = c->teacher_smoothing,
+                                       .ae_c = c->ae_c,
+                                       .ae_per_sample = c->ae_per_sample,
+                                       .prior_beta = c->prior_beta,
+                                       .ood_weight = c->ood_weight}};
+    if (t->teacher && ((p->objective->needs & RT_OBJ_TEACHER) != 0 || c->online_teacher)) {
+        w.teachers = t->teacher->members;
+        w.teacher_pull = t->phase == t->nphases - 1 ? c->teacher_pull : 0;
+        if (c->online_teacher) {
+            w.teacher_net = rt_model_net(t->teacher->model);
+            w.teacher_params = rt_model_params(t->teacher->model);
+        }
+    }
+    return w;
+}
+
+double rt_trainer_temperature(const rt_trainer *t) {
+    const rt_phase *p = &t->phases[t->phase];
+    if (t->verb != RT_VERB_DISTILL)
+        return 1;
+    return rt_method_temperature(t->config.temperature, t->config.anneal, (double)(t->at.epoch - p->first) / (double)RT_MAX(p->epochs, 1));
+}

@@ -1,0 +1,104 @@
+/*
+ * probe.c - how far members are from each other on a few fixed rows, once per epoch: the diversity of student and teachers, before and after the
+ * perturbation. It is the graph of rt_probe_build on one exec; stored teachers are measured by their stored outputs.
+ */
+#include "base/alloc.h"
+#include "train/train_int.h"
+#include <math.h>
+#include <string.h>
+
+enum { PROBE_ROWS = 128 };
+
+struct rt_probe {
+    rt_distill_config what;
+    const rt_params *params;
+    rt_pool *pool;
+    rt_program program;
+    rt_plan *plan;
+    rt_exec *exec;
+    float *x;
+    float values[RT_PROBE_MAX];
+    float temperature;
+    int32_t pair[2];
+};
+
+static rt_status probe_init(rt_probe *p, rt_params *params, const rt_subset *set, rt_shape row) {
+    const rt_batch_spec spec = {.set = set, .row = row, .batch = RT_MIN(set->n, (int64_t)PROBE_ROWS)};
+    int64_t order[PROBE_ROWS];
+    RT_TRY(rt_probe_build(&p->program, &p->what, params, spec.batch));
+    RT_ASSERT(rt_graph_outputs(p->program.g) <= RT_PROBE_MAX);
+    if (rt_graph_outputs(p->program.g) == 0)
+        return RT_OK;
+    RT_TRY(rt_plan_compile(&p->plan, p->program.g, (rt_plan_options){0}));
+    RT_TRY(rt_memory_check(rt_plan_bytes(p->plan), "the measure of diversity"));
+    RT_TRY(rt_exec_create(&p->exec, p->plan, p->pool));
+    RT_TRY(rt_calloc(&p->x, (size_t)(spec.batch * rt_shape_elems(&row)), sizeof *p->x));
+    for (int64_t i = 0; i < spec.batch; i++)
+        order[i] = i;
+    rt_batch_fill(&spec, 0, 0, 0, order, p->x, NULL, NULL, NULL);
+    rt_exec_bind_input(p->exec, p->program.in_x, p->x);
+    rt_exec_bind_feed(p->exec, p->program.feed_temperature, &p->temperature);
+    if (p->program.feed_i >= 0)
+        rt_exec_bind_feed(p->exec, p->program.feed_i, &p->pair[0]);
+    if (p->program.feed_j >= 0)
+        rt_exec_bind_feed(p->exec, p->program.feed_j, &p->pair[1]);
+    for (int i = 0; i < rt_graph_outputs(p->program.g); i++)
+        rt_exec_bind_output(p->exec, i, &p->values[i]);
+    return RT_OK;
+}
+
+rt_status rt_probe_create(rt_probe **out, const rt_distill_config *what, rt_params *params, const rt_subset *set, rt_shape row,
+                          rt_pool *pool) {
+    *out = NULL;
+    rt_probe *p;
+    RT_TRY(rt_calloc(&p, 1, sizeof *p));
+    p->what = *what;
+    p->params = params;
+    p->pool = pool;
+    rt_status st = probe_init(p, params, set, row);
+    if (st != RT_OK)
+        rt_probe_destroy(&p);
+    *out = p;
+    return st;
+}
+
+void rt_probe_destroy(rt_probe **probe) {
+    rt_probe *p = *probe;
+    *probe = NULL;
+    if (!p)
+        return;
+    rt_exec_destroy(&p->exec);
+    rt_plan_destroy(&p->plan);
+    rt_program_deinit(&p->program);
+    rt_free(p->x);
+    rt_free(p);
+}
+
+static void bind_block(const rt_probe *p, const rt_params *table, int first, const float *block) {
+    for (int k = 0; k < rt_params_count(table); k++) /* only read: evaluation mode */
+        rt_exec_bind_param(p->exec, first + k, (void *)(uintptr_t)(block + rt_params_get(table, k)->offset));
+}
+
+void rt_probe_run(rt_probe *p, const float *block, const float *const *teachers, double temperature, const int32_t pair[2], uint64_t seed,
+                  int64_t step) {
+    if (!p->exec)
+        return;
+    p->temperature = (float)temperature;
+    memcpy(p->pair, pair, sizeof p->pair);
+    bind_block(p, p->params, 0, block);
+    for (int c = 0; c < p->program.nteacher; c++) {
+        const int who = p->program.teacher[c].member;
+        bind_block(p, p->what.teacher_params, p->program.teacher[c].first,
+                   teachers[who >= 0 ? who : who == -1 ? pair[0] : pair[1]]);
+    }
+    rt_exec_run(&p->exec, &(rt_run){.seed = seed, .step = (uint64_t)step}, 1, p->pool);
+}
+
+int rt_probe_count(const rt_probe *p) {
+    return p->exec ? rt_graph_outputs(p->program.g) : 0;
+}
+
+const char *rt_probe_get(const rt_probe *p, int i, double *value) {
+    *value = (double)p->values[i];
+    return rt_graph_get_output(p->program.g, i)->name;
+}

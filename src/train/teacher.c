@@ -1,0 +1,302 @@
+/*
+ * teacher.c - what a student learns from: the members of a run, or outputs that somebody stored.
+ *
+ * Outputs of all training rows are computed once, on the rows as they are, and kept in a file whose name is made from everything they depend on:
+ *
+ *     DIR/teacher-KEY.npy (N, M, K) float32        KEY = SHA-256 (weights and metadata of the teacher, rows and labels of the data)
+ *     DIR/teacher-KEY.sha256                       of the numbers: a damaged file is computed again, not believed
+ *
+ * In memory they are what the student's loss reads: logits; or, of a regression, mean and log-variance in the student's scaling of the target. The
+ * file has the teacher's own form (rt_model_predict), the same as `predict --logits` writes and `--teacher logits:FILE.npy` reads.
+ */
+#include "base/alloc.h"
+#include "base/sha256.h"
+#include "base/size.h"
+#include "base/timer.h"
+#include "train/train_int.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char STORED[] = "logits:";
+
+/* ---- opening ---- */
+
+static void digest_floats(const float *v, size_t n, char hex[65]) {
+    rt_sha256 sha;
+    uint8_t digest[32];
+    rt_sha256_init(&sha);
+    rt_sha256_update(&sha, v, n * sizeof *v);
+    rt_sha256_final(&sha, digest);
+    rt_sha256_hex(digest, hex);
+}
+
+static void digest_model(const rt_model *m, char hex[65]) {
+    static const char *const keys[] = {"architecture", "student", "preprocessing", "task"};
+    rt_sha256 sha;
+    uint8_t digest[32];
+    rt_sha256_init(&sha);
+    for (int64_t i = 0; i < RT_COUNT(keys); i++) {
+        const char *text = rt_model_meta(m, keys[i]);
+        rt_sha256_update(&sha, text ? text : "", (text ? strlen(text) : 0) + 1);
+    }
+    for (int i = 0; i < rt_model_networks(m); i++)
+        rt_sha256_update(&sha, rt_model_block(m, i), (size_t)m->floats * sizeof(float));
+    rt_sha256_final(&sha, digest);
+    rt_sha256_hex(digest, hex);
+}
+
+/* Bytes this process may still take. */
+static size_t room(void) {
+    rt_alloc_stats now;
+    rt_alloc_get_stats(&now);
+    const uint64_t total = rt_memory_total();
+    return total == 0 ? SIZE_MAX / 2 : total > now.live_bytes ? (size_t)(total - now.live_bytes) : 0;
+}
+
+static rt_status alloc_outputs(rt_teacher *t, int64_t rows) {
+    size_t floats, bytes;
+    RT_FAIL_IF(!rt_size_mul((size_t)rows, (size_t)t->members, &floats) || !rt_size_mul(floats, (size_t)t->outputs, &floats) ||
+                   !rt_size_mul(floats, sizeof(float), &bytes) || bytes > room(),
+               RT_E_MEMORY,
+               "outputs of %d teachers for %lld rows do not fit in memory (%.1f GiB); --online-teacher runs them in each step "
+               "instead",
+               t->members, (long long)rows, (double)rows * t->members * (double)t->outputs * 4 / 1073741824.0);
+    RT_TRY(rt_alloc(&t->logits, RT_MAX(bytes, (size_t)1)));
+    t->rows = rows;
+    return RT_OK;
+}
+
+/* Every number is finite, and variances are above zero; else the place of the first that is not. */
+static rt_status check_outputs(const rt_teacher *t, const char *name) {
+    const float *v = t->logits;
+    for (int64_t r = 0; r < t->rows; r++)
+        for (int m = 0; m < t->members; m++)
+            for (int64_t k = 0; k < t->outputs; k++, v++)
+                RT_FAIL_IF(!isfinite(*v), RT_E_INPUT, "%s: the number of row %lld, member %d, output %lld is not finite (%g)", name,
+                           (long long)r, m, (long long)k, (double)*v);
+    return RT_OK;
+}
+
+/* (n, m, k), or (n, k) of one teacher, as float. */
+static rt_status take_array(rt_teacher *t, const rt_npy *a, const char *path) {
+    const rt_shape *s = &a->shape;
+    RT_FAIL_IF(a->kind != 'f' || (a->itemsize != 4 && a->itemsize != 8), RT_E_INPUT,
+               "%s: holds numbers of type %c%d, wanted float32 or float64", path, a->kind, a->itemsize);
+    RT_FAIL_IF((s->rank != 3 && s->rank != 2) || rt_shape_elems(s) < 1, RT_E_INPUT,
+               "%s: has %d axes, wanted rows x members x outputs, or rows x outputs of one teacher, none of them empty", path, s->rank);
+    const int64_t members = s->rank == 3 ? s->d[1] : 1;
+    RT_FAIL_IF(members > 10000, RT_E_INPUT, "%s: %lld members; at most 10000 are supported", path, (long long)members);
+    t->members = (int)members;
+    t->outputs = s->d[s->rank - 1];
+    RT_TRY(alloc_outputs(t, s->d[0]));
+    const int64_t n = rt_shape_elems(s);
+    for (int64_t i = 0; i < n; i++) {
+        double wide;
+        if (a->itemsize == 4) {
+            memcpy(&t->logits[i], a->data + i * 4, 4);
+        } else {
+            memcpy(&wide, a->data + i * 8, 8);
+            t->logits[i] = (float)wide;
+        }
+    }
+    return check_outputs(t, path);
+}
+
+static rt_status open_stored(rt_teacher *t, const char *path) {
+    rt_npy a = {0};
+    char *full = NULL;
+    rt_status st;
+    RT_TRY_GOTO(rt_path_expand(&full, path));
+    RT_TRY_GOTO(rt_npy_read(&a, full, room()));
+    RT_TRY_GOTO(take_array(t, &a, path));
+    digest_floats(t->logits, (size_t)(t->rows * t->members * t->outputs), t->digest);
+done:
+    rt_npy_deinit(&a);
+    rt_free(full);
+    return st;
+}
+
+static rt_status open_run(rt_teacher *t, const char *path) {
+    RT_TRY(rt_model_load(&t->model, path));
+    t->members = rt_model_members(t->model);
+    t->outputs = rt_model_outputs(t->model);
+    digest_model(t->model, t->digest);
+    const int n = rt_model_networks(t->model);
+    RT_TRY(rt_calloc(&t->blocks, (size_t)n, sizeof *t->blocks));
+    for (int i = 0; i < n; i++)
+        t->blocks[i] = rt_model_block(t->model, i);
+    return RT_OK;
+}
+
+rt_status rt_teacher_open(rt_teacher **out, const char *spec) {
+    *out = NULL;
+    rt_teacher *t;
+    RT_TRY(rt_calloc(&t, 1, sizeof *t));
+    rt_status st = rt_str_starts(spec, STORED) ? open_stored(t, spec + strlen(STORED)) : open_run(t, spec);
+    if (st != RT_OK) {
+        rt_teacher_destroy(&t);
+        return rt_error_prefix(st, "--teacher");
+    }
+    *out = t;
+    return st;
+}
+
+void rt_teacher_destroy(rt_teacher **teacher) {
+    rt_teacher *t = *teacher;
+    *teacher = NULL;
+    if (!t)
+        return;
+    rt_model_destroy(&t->model);
+    rt_free(t->blocks);
+    rt_free(t->logits);
+    rt_free(t);
+}
+
+/* ---- does it fit? ---- */
+
+rt_status rt_teacher_check(const rt_teacher *t, const rt_dataset *d, int64_t rows) {
+    if (t->model) {
+        const rt_status st = rt_model_check_data(t->model, d);
+        return st == RT_OK ? st : rt_error_prefix(st, "--teacher");
+    }
+    const bool regression = rt_dataset_task(d) == RT_TASK_REGRESSION;
+    const int64_t want = regression ? 2 : rt_dataset_classes(d);
+    RT_FAIL_IF(t->outputs != want, RT_E_INPUT, "--teacher: the stored outputs are %lld per row and member, %s wants %lld%s",
+               (long long)t->outputs, rt_dataset_spec(d), (long long)want, regression ? " (mean and variance)" : " classes");
+    RT_FAIL_IF(t->rows != rows, RT_E_INPUT, "--teacher: outputs of %lld rows are stored, the training part has %lld", (long long)t->rows,
+               (long long)rows);
+    for (int64_t i = 0; regression && i < t->rows * t->members; i++)
+        RT_FAIL_IF(t->logits[2 * i + 1] <= 0, RT_E_INPUT, "--teacher: the variance of row %lld, member %lld is %g", (long long)(i / t->members),
+                   (long long)(i % t->members), (double)t->logits[2 * i + 1]);
+    return RT_OK;
+}
+
+rt_status rt_teacher_check_online(const rt_teacher *t, const char *why) {
+    RT_FAIL_IF(!t->model, RT_E_USAGE, "%s: teachers must run in each step, and stored logits cannot; give the run of the teacher", why);
+    RT_FAIL_IF(strcmp(rt_student_spec(rt_model_student(t->model)), "single") != 0, RT_E_USAGE,
+               "%s: teachers must run in each step, which needs plain networks; this teacher is a %s", why,
+               rt_student_spec(rt_model_student(t->model)));
+    return RT_OK;
+}
+
+/* ---- computing, or finding them computed ---- */
+
+static rt_status cache_paths(char **npy, char **sum, const rt_teacher *t, const char *dir, const char *data_hash) {
+    char key[65], name[96];
+    rt_sha256 sha;
+    uint8_t digest[32];
+    rt_sha256_init(&sha);
+    rt_sha256_update(&sha, "teacher 1", 10);
+    rt_sha256_update(&sha, t->digest, 64);
+    rt_sha256_update(&sha, data_hash, 64);
+    rt_sha256_final(&sha, digest);
+    rt_sha256_hex(digest, key);
+    snprintf(name, sizeof name, "teacher-%.32s.npy", key);
+    RT_TRY(rt_path_join(npy, dir, name));
+    snprintf(name, sizeof name, "teacher-%.32s.sha256", key);
+    return rt_path_join(sum, dir, name);
+}
+
+/* Is there a file, and is it what it says? Whatever is wrong with it, the outputs are computed again. */
+static bool read_cache(rt_teacher *t, const char *npy, const char *sum) {
+    rt_npy a = {0};
+    uint8_t *text = NULL;
+    size_t n = 0;
+    char have[65];
+    bool ok = rt_file_exists(npy) && rt_file_exists(sum) && rt_file_read(sum, 256, &text, &n) == RT_OK && n >= 64 &&
+              rt_npy_read(&a, npy, room()) == RT_OK;
+    const rt_shape want = rt_shape3(t->rows, t->members, t->outputs);
+    ok = ok && a.kind == 'f' && a.itemsize == 4 && rt_shape_equal(&a.shape, &want);
+    if (ok) {
+        memcpy(t->logits, a.data, (size_t)rt_shape_elems(&want) * sizeof(float));
+        digest_floats(t->logits, (size_t)rt_shape_elems(&want), have);
+        ok = memcmp(have, text, 64) == 0;
+    }
+    rt_npy_deinit(&a);
+    rt_free(text);
+    return ok;
+}
+
+static rt_status write_cache(const rt_teacher *t, const char *dir, const char *npy, const char *sum) {
+    const rt_shape s = rt_shape3(t->rows, t->members, t->outputs);
+    char hex[66];
+    digest_floats(t->logits, (size_t)rt_shape_elems(&s), hex);
+    hex[64] = '\n';
+    RT_TRY(rt_dir_make(dir));
+    RT_TRY(rt_npy_write(npy, RT_DTYPE_F32, &s, t->logits));
+    return rt_file_write_atomic(sum, hex, 65);
+}
+
+/* A Dirichlet's mean is the softmax of ln(e^z + offset). */
+static void mean_logits(float *z, int64_t n, double offset) {
+    for (int64_t i = 0; offset > 0 && i < n; i++)
+        z[i] = z[i] > 40 ? z[i] : (float)log(exp((double)z[i]) + offset);
+}
+
+rt_status rt_teacher_compute(rt_teacher *t, const rt_part *p, const char *data_hash, const char *dir, rt_pool *pool,
+                             const volatile sig_atomic_t *stop) {
+    char *npy = NULL, *sum = NULL;
+    double offset = 0;
+    rt_status st = RT_OK;
+    if (!t->model)
+        return RT_OK;
+    RT_TRY_GOTO(alloc_outputs(t, p->n));
+    RT_TRY_GOTO(cache_paths(&npy, &sum, t, dir, data_hash));
+    if (!read_cache(t, npy, sum)) {
+        RT_TRY_GOTO(rt_model_predict(t->model, p, pool, t->logits, stop));
+        RT_TRY_GOTO(check_outputs(t, "the teacher"));
+        RT_TRY_GOTO(write_cache(t, dir, npy, sum));
+    }
+    if (rt_model_output_kind(t->model, &offset) == RT_OUTPUT_DIRICHLET)
+        mean_logits(t->logits, t->rows * t->members * t->outputs, offset);
+done:
+    rt_free(npy);
+    rt_free(sum);
+    return st;
+}
+
+void rt_teacher_standardise(rt_teacher *t, double mean, double std) {
+    for (int64_t i = 0; t->logits && i < t->rows * t->members; i++) {
+        float *y = t->logits + 2 * i;
+        y[0] = (float)(((double)y[0] - mean) / std);
+        y[1] = (float)RT_MIN(RT_MAX(log((double)y[1] / (std * std)), -10.0), 10.0);
+    }
+}
+
+/* ---- using them ---- */
+
+void rt_teacher_gather(const rt_teacher *t, const int64_t *source, int64_t rows, float *out) {
+    const int64_t k = t->outputs;
+    for (int m = 0; m < t->members; m++)
+        for (int64_t r = 0; r < rows; r++, out += k)
+            memcpy(out, t->logits + (source[r] * t->members + m) * k, (size_t)k * sizeof(float));
+}
+
+static double log_sum_exp(const float *z, int64_t k) {
+    double top = (double)z[0], sum = 0;
+    for (int64_t j = 1; j < k; j++)
+        top = RT_MAX(top, (double)z[j]);
+    for (int64_t j = 0; j < k; j++)
+        sum += exp((double)z[j] - top);
+    return top + log(sum);
+}
+
+/* The diversity of distill/program.c, over stored logits. */
+double rt_teacher_diversity(const rt_teacher *t, const int64_t *source, int64_t rows) {
+    const int m = t->members;
+    const int64_t k = t->outputs;
+    double all = 0;
+    for (int64_t r = 0; r < rows; r++) {
+        const float *z = t->logits + source[r] * m * k;
+        for (int i = 0; i < m; i++)
+            for (int j = 0; j < m; j++) {
+                const double li = log_sum_exp(z + i * k, k), lj = log_sum_exp(z + j * k, k);
+                for (int64_t c = 0; i != j && c < k; c++) {
+                    const double a = (double)z[i * k + c] - li, b = (double)z[j * k + c] - lj;
+                    all += exp(a) * (a - b);
+                }
+            }
+    }
+    return m > 1 && rows > 0 ? all / ((double)m * (m - 1) * (double)rows) : NAN;
+}
