@@ -32,13 +32,6 @@
 #define RT_UNROLL(n)
 #endif
 
-/* Symbols of the shared library; everything else is hidden. */
-#if defined(__GNUC__)
-#define RT_API __attribute__((visibility("default")))
-#else
-#define RT_API
-#endif
-
 #ifdef RT_DEBUG
 #include <assert.h>
 #define RT_ASSERT(x) assert(x)
