@@ -24,6 +24,7 @@ check-long: check
 	@tools/deps oracle
 	@tools/check_sanitizers
 	@tests/golden/parity_live $(BUILD)
+	@tests/golden/objectives_live $(BUILD)
 
 bench:
 	@tools/deps oracle
