@@ -32,7 +32,7 @@ CASES = {  # name: (spec, input, batch, steps, learning rate, build)
     "mlp": ("mlp:20,20", (1, 8, 8), 16, 20, 0.2, lambda: torch_nets.mlp([20, 20], 64, CLASSES)),
     "resnet20": ("resnet20", (3, 8, 8), 8, 20, 2e-5, lambda: torch_nets.resnet20(3, CLASSES)),
     "wrn": ("wrn:10,1", (3, 12, 12), 8, 20, 0.002, lambda: torch_nets.wrn(10, 1, 3, CLASSES)),
-    "vgg16": ("vgg16", (3, 32, 32), 4, 20, 4e-6, lambda: torch_nets.vgg16(3, CLASSES)),
+    "vgg16": ("vgg16", (3, 32, 32), 8, 20, 5e-6, lambda: torch_nets.vgg16(3, CLASSES)),
 }
 
 
