@@ -75,6 +75,7 @@ void cli_help_version(rt_str *out);
 void cli_man_program(rt_str *out);
 void cli_man_verb(const cli_verb *v, rt_str *out);
 void cli_markdown(rt_str *out);
+void cli_markdown_ops(rt_str *out);
 /* Parameters of a verb in groups: calls back for every group heading (info NULL) and every parameter. */
 typedef void (*cli_param_fn)(void *user, const char *group, const rt_param_info *info);
 void cli_params_each(unsigned verb, cli_param_fn fn, void *user);

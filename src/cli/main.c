@@ -58,15 +58,17 @@ static rt_status find_verb(const cli_verb **out, const char *word) {
     return *out ? RT_OK : fail_verb(word);
 }
 
-/* retort help [VERB] [--man | --markdown]: the last two write the manual pages and docs/params.md. */
+/* retort help [VERB] [--man | --markdown | --ops]: the last three write the manual pages, docs/params.md and docs/ops.md. */
 static rt_status run_help(rt_cli *c, int argc, char **argv) {
-    bool man = false, markdown = false;
+    bool man = false, markdown = false, ops = false;
     const cli_verb *v = NULL;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--man") == 0)
             man = true;
         else if (strcmp(argv[i], "--markdown") == 0)
             markdown = true;
+        else if (strcmp(argv[i], "--ops") == 0)
+            ops = true;
         else
             RT_TRY(find_verb(&v, argv[i]));
     }
@@ -74,6 +76,8 @@ static rt_status run_help(rt_cli *c, int argc, char **argv) {
     rt_str_init(&text);
     if (markdown)
         cli_markdown(&text);
+    else if (ops)
+        cli_markdown_ops(&text);
     else if (man && v)
         cli_man_verb(v, &text);
     else if (man)

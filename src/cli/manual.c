@@ -257,3 +257,22 @@ void cli_markdown(rt_str *out) {
     form_state forms = {.out = out};
     cli_verb_forms(&(cli_verb){.bit = all}, markdown_form, &forms);
 }
+
+/* The table of operations, from op.def. */
+void cli_markdown_ops(rt_str *out) {
+    rt_str_append(out, "<!-- Written by 'retort help --ops'; do not edit. -->\n# Operations\n\n\"Rows\" are axis 0 of a "
+                       "batched value: groups x batch of them, member-major. \"Channel\" is axis 1.\n\n"
+                       "| operation | inputs | element-wise | meaning |\n|---|---|---|---|\n");
+    for (int op = RT_OP_NONE + 1; op < RT_OP_COUNT; op++) {
+        const rt_op_info *info = rt_op_get((rt_op)op);
+        rt_str_append(out, "| ");
+        code_cell(out, info->name);
+        if (info->arity == RT_VARIADIC)
+            rt_str_append(out, " | any | ");
+        else
+            rt_str_appendf(out, " | %d | ", info->arity);
+        rt_str_append(out, (info->flags & RT_OP_ELTWISE) != 0 ? "yes | " : " | ");
+        cell(out, info->meaning);
+        rt_str_append(out, " |\n");
+    }
+}

@@ -3,7 +3,7 @@
 . "$(dirname "$0")/tap.inc"
 check "tools/docs runs" "$RT_SOURCE_DIR/tools/docs" "$RETORT" "$work/docs"
 check "docs/params.md is fresh (else: tools/docs build/retort)" cmp docs/params.md "$RT_SOURCE_DIR/docs/params.md"
-for page in docs/man/*.1; do
+for page in docs/ops.md docs/man/*.1; do
     check "$page is fresh" cmp "$page" "$RT_SOURCE_DIR/$page"
 done
 check "no page is left over" test "$(ls docs/man)" = "$(ls "$RT_SOURCE_DIR/docs/man")"
