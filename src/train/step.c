@@ -191,7 +191,7 @@ static rt_rule rule_of(const rt_step *s, const rt_param *p) {
     const rt_step_options *o = &s->o;
     rt_rule r = rt_student_rule(s->what.student, p->role);
     if (r.decay < 0) /* the run's */
-        r.decay = o->group_decay ? o->group_decay[p->group] : o->weight_decay;
+        r.decay = o->group_decay && p->role != RT_ROLE_NORM ? o->group_decay[p->group] : o->weight_decay;
     if (o->decay_rule && strcmp(o->decay_rule, "weights") == 0 && p->role != RT_ROLE_WEIGHT && r.centre == 0)
         r.decay = 0;
     return r;

@@ -85,7 +85,7 @@ typedef struct rt_step_options {
     bool nesterov;
     double weight_decay;     /* added to the gradient (sgd, adam) or decoupled (adamw) */
     const char *decay_rule;  /* "all", "weights" (no decay on biases and BN) */
-    const double *group_decay; /* per depth group, or NULL */
+    const double *group_decay; /* per depth group, of all but BN; or NULL */
     double clip_norm;        /* 0: none */
     int64_t slice;           /* 0: chosen */
 } rt_step_options;

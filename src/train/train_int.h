@@ -214,6 +214,10 @@ rt_status rt_trainer_grow(rt_trainer *t) RT_MUST_CHECK;             /* the next 
 rt_status rt_trainer_teach(rt_trainer *t) RT_MUST_CHECK;            /* outputs of the teacher; the run directory is open */
 int rt_trainer_phase_at(const rt_trainer *t, int64_t epoch);
 rt_status rt_trainer_validate(rt_trainer *t) RT_MUST_CHECK;
+/* Training and validation rows of a part, as the configuration says. */
+rt_status rt_split_rows(const rt_config *c, const rt_part *p, rt_subset *train, rt_subset *valid) RT_MUST_CHECK;
+/* A hyper ensemble: search, choice, retraining; c is resolved, and c->resume says whether there is something to go on with. */
+rt_status rt_hyper_run(const rt_config *c, const rt_train_hooks *hooks, rt_train_result *out) RT_MUST_CHECK;
 rt_status rt_trainer_run(const rt_config *c, unsigned verb, const rt_train_hooks *hooks, rt_train_result *out) RT_MUST_CHECK;
 void rt_trainer_close(rt_trainer *t);
 double rt_trainer_seconds(const rt_trainer *t); /* all sessions */

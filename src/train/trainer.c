@@ -363,7 +363,7 @@ rt_status rt_trainer_run(const rt_config *c, unsigned verb, const rt_train_hooks
             goto done;
         }
     }
-    RT_TRY_GOTO(run(&t, out));
+    RT_TRY_GOTO(verb == RT_VERB_TRAIN && t.config.hyper ? rt_hyper_run(&t.config, hooks, out) : run(&t, out));
 done:
     rt_trainer_close(&t);
     rt_config_deinit(&merged);

@@ -32,16 +32,14 @@ static rt_status init_of(rt_init *out, const char *name) {
     RT_FAIL(RT_E_USAGE, "--init: '%s' is unknown", name);
 }
 
-static rt_status split(rt_trainer *t) {
-    const rt_config *c = t->c;
-    const rt_part *p = rt_dataset_train(t->data);
+rt_status rt_split_rows(const rt_config *c, const rt_part *p, rt_subset *train, rt_subset *valid) {
     RT_FAIL_IF(p->n == 0, RT_E_INPUT, "%s has no rows to train on", c->data);
     double want = c->valid < 1 ? floor(c->valid * (double)p->n + 0.5) : c->valid;
     RT_FAIL_IF(want >= (double)p->n, RT_E_USAGE,
                "--valid: %g validation rows leave nothing of %lld rows to train on", want, (long long)p->n);
     RT_FAIL_IF(want != floor(want), RT_E_USAGE,
                "--valid: %g is neither a fraction below 1 nor a whole number", want);
-    return rt_subset_split(&t->train, &t->valid, p, (int64_t)want, c->valid_shuffle, (uint64_t)c->seed);
+    return rt_subset_split(train, valid, p, (int64_t)want, c->valid_shuffle, (uint64_t)c->seed);
 }
 
 static rt_status make_model(rt_trainer *t) {
@@ -282,7 +280,7 @@ static rt_status make_buffers(rt_trainer *t) {
     RT_TRY(rt_calloc(&t->blocks, m, sizeof *t->blocks));
     RT_TRY(rt_calloc(&t->seeds, m, sizeof *t->seeds));
     for (int i = 0; i < t->members; i++)
-        t->seeds[i] = rt_rng_member_seed((uint64_t)t->c->seed, i);
+        t->seeds[i] = rt_rng_member_seed((uint64_t)t->c->seed, t->c->first_member + i);
     RT_FAIL_IF(!rt_size_mul(m, (size_t)t->batches.batch, &targets), RT_E_MEMORY, "the batch is too large");
     if (t->regression)
         RT_TRY(rt_calloc(&t->target, targets, sizeof *t->target));
@@ -316,7 +314,7 @@ rt_status rt_trainer_open(rt_trainer *t) {
     RT_TRY(rt_trainer_resolve(t));
     RT_FAIL_IF(!c->arch, RT_E_USAGE, "what to train? Give --arch SPEC, for example mlp:200,200");
     rt_config_hash(c, t->verb, t->config_hash);
-    RT_TRY(split(t));
+    RT_TRY(rt_split_rows(c, rt_dataset_train(t->data), &t->train, &t->valid));
     RT_TRY(rt_subset_rows(&t->labelled, t->train.part, t->train.index, t->train.n));
     RT_TRY(open_teaching(t));
     t->keep_best = t->valid.n > 0 && strcmp(c->keep, "best") == 0;

@@ -502,6 +502,55 @@ static void test_students_on_labels(void **state) {
     expect(run(RT_VERB_TRAIN, "labels-2", (flag[]){{"arch", "mlp:8"}, {"student", "dirichlet"}, {NULL, NULL}}, NULL, NULL, NULL), RT_E_USAGE);
 }
 
+/* ---- hyper ensembles ---- */
+
+static const flag HYPER[] = {{"arch", "mlp:8"},   {"hyper", "true"}, {"hyper-runs", "4"}, {"members", "2"},
+                             {"lr", "0.03"}, {"epochs", "3"},   {NULL, NULL}};
+
+/* Chosen by likelihood, a teacher like any other, and the same after interruptions in any of its runs. */
+static void test_hyper(void **state) {
+    (void)state;
+    rt_train_result r;
+    rt_model *m;
+    uint8_t *text;
+    size_t n;
+    expect(run(RT_VERB_TRAIN, "hyper", HYPER, NULL, NULL, &r), RT_OK);
+    assert_true(r.members >= 1 && isfinite(r.valid_loss));
+    expect(rt_model_load(&m, at("hyper")), RT_OK);
+    assert_int_equal(rt_model_members(m), r.members);
+    rt_model_destroy(&m);
+    expect(rt_file_read(at("hyper/hyper.json"), 1 << 20, &text, &n), RT_OK);
+    rt_jdoc *doc;
+    expect(rt_jdoc_parse(&doc, (const char *)text, n, "hyper.json"), RT_OK);
+    rt_jval all = rt_jval_get(rt_jdoc_root(doc), "candidates"), choice = rt_jval_get(rt_jdoc_root(doc), "choice");
+    assert_int_equal(rt_jval_len(all), 4);
+    assert_int_equal(rt_jval_len(choice), r.members);
+    double lowest = INFINITY, first, last;
+    for (int i = 0; i < 4; i++) {
+        double v;
+        assert_true(rt_jval_f64(rt_jval_get(rt_jval_at(all, i), "valid_nll"), &v));
+        lowest = fmin(lowest, v);
+    }
+    assert_true(rt_jval_f64(rt_jval_get(rt_jval_at(choice, 0), "ensemble_valid_nll"), &first));
+    assert_true(rt_jval_f64(rt_jval_get(rt_jval_at(choice, r.members - 1), "ensemble_valid_nll"), &last));
+    assert_true(fabs(first - lowest) < 1e-12 && last <= first); /* the best one first, and never worse after */
+    rt_jdoc_destroy(&doc);
+    rt_free(text);
+    rt_status st = RT_E_INTERRUPTED;
+    for (int steps = 4; st == RT_E_INTERRUPTED && steps < 40; steps += 4) {
+        char count[8];
+        snprintf(count, sizeof count, "%d", steps);
+        st = run(RT_VERB_TRAIN, "hyper-2", HYPER, (flag[]){{"stop-after", count}, {"resume", "true"}, {NULL, NULL}}, NULL, NULL);
+    }
+    expect(st, RT_OK);
+    same_file("hyper", "hyper-2", r.members == 1 ? "model.safetensors" : "member-000.safetensors");
+    same_file("hyper", "hyper-2", "hyper.json");
+    expect(run(RT_VERB_DISTILL, "from-hyper", (flag[]){{"teacher", "@hyper"}, {"method", "kd"}, {NULL, NULL}}, NULL, NULL, NULL), RT_OK);
+    expect(run(RT_VERB_TRAIN, "hyper-3", HYPER, (flag[]){{"valid", "0"}, {NULL, NULL}}, NULL, NULL), RT_E_USAGE);
+    expect(run(RT_VERB_TRAIN, "hyper-3", HYPER, (flag[]){{"members", "5"}, {NULL, NULL}}, NULL, NULL), RT_E_USAGE);
+    assert_false(rt_dir_exists(at("hyper-3")));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_presets_run),
@@ -516,6 +565,7 @@ int main(void) {
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_teacher_changes),
         cmocka_unit_test(test_students_on_labels),
+        cmocka_unit_test(test_hyper),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,0 +1,460 @@
+/*
+ * hyper.c - hyper-deep ensembles (Wenzel et al. 2020): members that differ not only by seed.
+ *
+ *     search    R candidates on the training rows; the first has the parameters as given, the others draw
+ *                   decay of each depth group   log-uniform in [2e-2 / N, 2e2 / N], N training rows, one draw per group of blocks
+ *                   label smoothing             log-uniform in [1e-5, 0.2]
+ *               and all have the seed of their number
+ *     choice    greedy, with replacement: again and again the candidate that lowers the validation NLL of the mean likelihood most, until
+ *               there are as many different ones as members were asked for, or none lowers it
+ *     retrain   what was chosen, on all rows
+ *
+ * (Keras' l2(c) adds c w^2 to the loss, which is a decay of 2c: hence the twos.) A candidate chosen twice counts twice: it is there as two members, so
+ * every mean over members is the weighted mean. Candidates are runs of their own, in search/ and retrain/, so that an interrupted
+ * search goes on with whatever is finished; hyper.json tells all settings and the choice.
+ */
+#include "base/alloc.h"
+#include "base/json.h"
+#include "base/rng.h"
+#include "base/timer.h"
+#include "train/train_int.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { CHOICE_MAX = 1000 }; /* members, counted as often as they were chosen */
+
+typedef struct candidate {
+    double label_smoothing, valid_nll;
+    rt_str group_decay; /* empty: as given */
+    int count;          /* times chosen */
+} candidate;
+
+typedef struct hyper {
+    const rt_config *c;
+    const rt_train_hooks *hooks;
+    rt_run_dir dir;
+    rt_dataset *data;
+    rt_subset train, valid;
+    rt_pool *pool;
+    candidate *candidates;
+    int n;
+    double *likelihood; /* (n, valid rows): of the truth */
+    int choice[CHOICE_MAX], nchoice, unique;
+    double nll[CHOICE_MAX]; /* of the ensemble after each choice */
+    double steps, seconds, train_loss;
+    int64_t parameters;
+} hyper;
+
+/* ---- drawing ---- */
+
+static double log_uniform(rt_rng r, uint64_t i, double lo, double hi) {
+    return exp(log(lo) + rt_rng_uniform(r, i) * (log(hi) - log(lo)));
+}
+
+/* Blocks of a group ("layer2.0", "layer2.1") share their draw. */
+static size_t group_length(const char *stage) {
+    return strcspn(stage, ".");
+}
+
+static void draw_decay(const hyper *h, candidate *k, rt_rng r, const rt_net *net, int groups) {
+    const double n = (double)h->train.n;
+    double v = 0;
+    for (int g = 0; g < groups; g++) {
+        const char *name = rt_net_stage_name(net, RT_MIN(g, rt_net_stages(net) - 1));
+        const char *before = g > 0 ? rt_net_stage_name(net, RT_MIN(g - 1, rt_net_stages(net) - 1)) : "";
+        const size_t len = group_length(name);
+        if (g == 0 || len != group_length(before) || memcmp(name, before, len) != 0 || strchr(name, '.') == NULL)
+            v = log_uniform(r, 1 + (uint64_t)g, 2e-2 / n, 2e2 / n);
+        char text[40];
+        rt_format_f64(text, v);
+        rt_str_appendf(&k->group_decay, "%s%s", g ? "," : "", text);
+    }
+}
+
+static rt_status draw_all(hyper *h) {
+    const rt_config *c = h->c;
+    const bool regression = rt_dataset_task(h->data) == RT_TASK_REGRESSION;
+    rt_params *params = NULL;
+    rt_student *student = NULL;
+    int groups = 0;
+    rt_status st;
+    rt_student_config s = {.spec = c->student,
+                           .arch = {.spec = c->arch, .input = rt_dataset_row(h->data), .outputs = regression ? 2 : rt_dataset_classes(h->data)},
+                           .regression = regression,
+                           .head = c->head,
+                           .split = c->split};
+    RT_TRY_GOTO(rt_params_create(&params));
+    RT_TRY_GOTO(rt_student_create(&student, &s, params));
+    for (int i = 0; i < rt_params_count(params); i++)
+        groups = RT_MAX(groups, (int)rt_params_get(params, i)->group + 1);
+    for (int i = 0; i < h->n; i++) {
+        candidate *k = &h->candidates[i];
+        k->label_smoothing = c->label_smoothing;
+        if (i == 0)
+            continue;
+        const rt_rng r = rt_rng_make((uint64_t)c->seed, RT_RNG_SEARCH, (uint64_t)i, 0);
+        if (!regression)
+            k->label_smoothing = log_uniform(r, 0, 1e-5, 0.2);
+        draw_decay(h, k, r, rt_student_net(student), groups);
+        RT_TRY_GOTO(rt_str_status(&k->group_decay));
+    }
+done:
+    rt_student_destroy(&student);
+    rt_params_destroy(&params);
+    return st;
+}
+
+/* ---- training ---- */
+
+static rt_status run_path(const hyper *h, const char *kind, int i, char **out) {
+    char name[32];
+    snprintf(name, sizeof name, "%s/%03d", kind, i);
+    return rt_run_dir_file(&h->dir, name, out);
+}
+
+static void tell(const hyper *h, const char *what, int i, int n) {
+    char note[64];
+    snprintf(note, sizeof note, "%s %d of %d", what, i + 1, n);
+    if (h->hooks && h->hooks->progress)
+        h->hooks->progress(h->hooks->user, &(rt_progress){.epochs = h->c->epochs,
+                                                          .loss = NAN,
+                                                          .accuracy = NAN,
+                                                          .seconds_left = NAN,
+                                                          .valid_loss = NAN,
+                                                          .valid_accuracy = NAN,
+                                                          .note = note});
+}
+
+/* A candidate as a run of one network. */
+static rt_status train_one(hyper *h, const char *kind, int i, bool all_rows) {
+    const candidate *k = &h->candidates[i];
+    rt_config c = *h->c;
+    rt_train_result r;
+    char *path;
+    RT_TRY(run_path(h, kind, i, &path));
+    c.hyper = false;
+    c.members = 1;
+    c.first_member = h->c->first_member + i;
+    c.label_smoothing = k->label_smoothing;
+    if (k->group_decay.len > 0)
+        c.group_decay = rt_str_text(&k->group_decay);
+    if (all_rows) {
+        c.valid = 0;
+        c.keep = "last";
+    }
+    c.out = path;
+    c.force = !c.resume;
+    rt_status st = rt_trainer_run(&c, RT_VERB_TRAIN, h->hooks, &r);
+    rt_free(path);
+    RT_TRY(st);
+    h->steps += (double)r.steps;
+    h->seconds += r.seconds;
+    h->train_loss = r.train_loss;
+    h->parameters = r.parameters;
+    return RT_OK;
+}
+
+/* ---- choosing ---- */
+
+/* The validation rows as a part of their own. */
+static rt_status gather_valid(const hyper *h, rt_part *out, void **data) {
+    const rt_part *p = h->valid.part;
+    const rt_shape row = rt_dataset_row(h->data);
+    const size_t bytes = (size_t)rt_shape_elems(&row) * (p->u8 ? 1 : sizeof(float));
+    const char *src = p->u8 ? (const char *)p->u8 : (const char *)p->f32;
+    RT_TRY(rt_calloc(data, (size_t)h->valid.n, bytes));
+    for (int64_t i = 0; i < h->valid.n; i++)
+        memcpy((char *)*data + (size_t)i * bytes, src + (size_t)h->valid.index[i] * bytes, bytes);
+    *out = (rt_part){.n = h->valid.n, .u8 = p->u8 ? *data : NULL, .f32 = p->u8 ? NULL : *data};
+    return RT_OK;
+}
+
+/* Mean over a model's members of the likelihood of the truth. */
+static double row_likelihood(const rt_model *m, const float *y, const rt_part *truth, int64_t row) {
+    const int64_t k = rt_model_outputs(m);
+    double sum = 0;
+    for (int i = 0; i < rt_model_members(m); i++, y += k) {
+        if (rt_model_task(m) == RT_TASK_REGRESSION) {
+            const double d = (double)truth->target[row] - (double)y[0], var = (double)y[1];
+            sum += exp(-0.5 * d * d / var) / sqrt(6.283185307179586 * var);
+            continue;
+        }
+        double top = (double)y[0], all = 0;
+        for (int64_t j = 1; j < k; j++)
+            top = RT_MAX(top, (double)y[j]);
+        for (int64_t j = 0; j < k; j++)
+            all += exp((double)y[j] - top);
+        sum += exp((double)y[truth->label[row]] - top) / all;
+    }
+    return sum / rt_model_members(m);
+}
+
+static rt_status measure_one(hyper *h, int i, const rt_part *rows) {
+    rt_model *m = NULL;
+    float *y = NULL;
+    char *path = NULL;
+    double *out = h->likelihood + i * h->valid.n, sum = 0;
+    rt_status st;
+    RT_TRY_GOTO(run_path(h, "search", i, &path));
+    RT_TRY_GOTO(rt_model_load(&m, path));
+    const int64_t width = rt_model_members(m) * rt_model_outputs(m);
+    RT_TRY_GOTO(rt_calloc(&y, (size_t)rows->n, (size_t)width * sizeof *y));
+    RT_TRY_GOTO(rt_model_predict(m, rows, h->pool, y, h->hooks ? h->hooks->stop : NULL));
+    for (int64_t r = 0; r < rows->n; r++) {
+        out[r] = row_likelihood(m, y + r * width, h->valid.part, h->valid.index[r]);
+        sum -= log(RT_MAX(out[r], 1e-300));
+    }
+    h->candidates[i].valid_nll = sum / (double)rows->n;
+done:
+    rt_model_destroy(&m);
+    rt_free(y);
+    rt_free(path);
+    return st;
+}
+
+/* NLL of the mean likelihood of what was chosen so far and one more. */
+static double nll_with(const hyper *h, const double *sum, int i) {
+    const double *own = h->likelihood + i * h->valid.n;
+    double nll = 0;
+    for (int64_t r = 0; r < h->valid.n; r++)
+        nll -= log(RT_MAX((sum[r] + own[r]) / (h->nchoice + 1), 1e-300));
+    return nll / (double)h->valid.n;
+}
+
+static rt_status choose(hyper *h) {
+    double *sum;
+    RT_TRY(rt_calloc(&sum, (size_t)h->valid.n, sizeof *sum));
+    while (h->nchoice < CHOICE_MAX && h->unique < h->c->members) {
+        int best = -1;
+        double lowest = h->nchoice > 0 ? h->nll[h->nchoice - 1] : INFINITY;
+        for (int i = 0; i < h->n; i++) {
+            const double nll = nll_with(h, sum, i);
+            if (nll < lowest) {
+                lowest = nll;
+                best = i;
+            }
+        }
+        if (best < 0)
+            break;
+        for (int64_t r = 0; r < h->valid.n; r++)
+            sum[r] += h->likelihood[best * h->valid.n + r];
+        h->unique += h->candidates[best].count++ == 0;
+        h->nll[h->nchoice] = lowest;
+        h->choice[h->nchoice++] = best;
+    }
+    rt_free(sum);
+    RT_FAIL_IF(h->nchoice == 0, RT_E_NUMERIC, "no candidate has a finite validation loss");
+    return RT_OK;
+}
+
+/* ---- files ---- */
+
+static void json_decay(rt_json *j, const candidate *k, double given) {
+    if (k->group_decay.len == 0) {
+        rt_json_f64(j, "weight_decay", given);
+        return;
+    }
+    rt_str list;
+    rt_str_init(&list);
+    rt_str_appendf(&list, "[%s]", rt_str_text(&k->group_decay));
+    rt_json_raw(j, "group_decay", rt_str_text(&list));
+    rt_str_deinit(&list);
+}
+
+static rt_status write_hyper(const hyper *h) {
+    rt_str text;
+    rt_json j;
+    rt_str_init(&text);
+    rt_json_init(&j, &text, true);
+    rt_json_object_begin(&j, NULL);
+    rt_json_str(&j, "retort", RT_VERSION);
+    rt_json_array_begin(&j, "candidates");
+    for (int i = 0; i < h->n; i++) {
+        const candidate *k = &h->candidates[i];
+        rt_json_object_begin(&j, NULL);
+        rt_json_i64(&j, "first_member", h->c->first_member + i);
+        rt_json_f64(&j, "label_smoothing", k->label_smoothing);
+        json_decay(&j, k, h->c->weight_decay);
+        rt_json_f64(&j, "valid_nll", k->valid_nll);
+        rt_json_i64(&j, "chosen", k->count);
+        rt_json_object_end(&j);
+    }
+    rt_json_array_end(&j);
+    rt_json_array_begin(&j, "choice");
+    for (int i = 0; i < h->nchoice; i++) {
+        rt_json_object_begin(&j, NULL);
+        rt_json_i64(&j, "candidate", h->choice[i]);
+        rt_json_f64(&j, "ensemble_valid_nll", h->nll[i]);
+        rt_json_object_end(&j);
+    }
+    rt_json_array_end(&j);
+    rt_json_bool(&j, "complete", h->unique == h->c->members);
+    rt_json_object_end(&j);
+    rt_str_append_char(&text, '\n');
+    rt_status st = rt_run_dir_write(&h->dir, "hyper.json", &text);
+    rt_str_deinit(&text);
+    return st;
+}
+
+static rt_status write_metrics(const hyper *h, const rt_train_result *r) {
+    rt_str text;
+    rt_json j;
+    rt_str_init(&text);
+    rt_json_init(&j, &text, true);
+    rt_json_object_begin(&j, NULL);
+    rt_json_str(&j, "retort", RT_VERSION);
+    rt_json_i64(&j, "members", r->members);
+    rt_json_i64(&j, "unique_members", h->unique);
+    rt_json_i64(&j, "epochs", r->epochs);
+    rt_json_i64(&j, "steps", r->steps);
+    rt_json_i64(&j, "parameters", r->parameters);
+    rt_json_f64(&j, "seconds", r->seconds);
+    rt_json_f64(&j, "samples_per_s", r->samples_per_s);
+    rt_json_f64_or(&j, "train_loss", r->train_loss, "no epoch was trained");
+    rt_json_f64(&j, "valid_loss", r->valid_loss);
+    rt_json_f64_or(&j, "valid_accuracy", r->valid_accuracy, "members are chosen by likelihood");
+    rt_json_object_end(&j);
+    rt_str_append_char(&text, '\n');
+    rt_status st = rt_run_dir_write(&h->dir, "metrics.json", &text);
+    rt_str_deinit(&text);
+    return st;
+}
+
+/* The chosen networks as the members of one run, as often as they were chosen. */
+static rt_status assemble(hyper *h) {
+    rt_model *all = NULL, *one = NULL;
+    char *path = NULL, hash[65], name[48];
+    rt_status st = RT_OK;
+    rt_config_hash(h->c, RT_VERB_TRAIN, hash);
+    rt_provenance from = {.method = "hyper",
+                          .data = h->c->data,
+                          .data_hash = rt_dataset_hash(h->data),
+                          .config_hash = hash,
+                          .seed = h->c->seed,
+                          .epochs = h->c->epochs,
+                          .kept_epoch = h->c->epochs};
+    for (int i = 0; i < h->nchoice; i++) {
+        RT_TRY_GOTO(run_path(h, "retrain", h->choice[i], &path));
+        RT_TRY_GOTO(rt_model_load(&one, path));
+        if (!all) {
+            float *blocks;
+            RT_TRY_GOTO(rt_calloc(&blocks, (size_t)h->nchoice * (size_t)one->floats, sizeof *blocks));
+            all = one;
+            memcpy(blocks, one->blocks, (size_t)one->floats * sizeof *blocks);
+            rt_free(all->blocks);
+            all->blocks = blocks;
+            all->networks = h->nchoice;
+            one = NULL;
+        } else {
+            memcpy(rt_model_weights(all, i), rt_model_block(one, 0), (size_t)all->floats * sizeof(float));
+            rt_model_destroy(&one);
+        }
+        rt_free(path);
+        path = NULL;
+    }
+    for (int i = 0; i < h->nchoice; i++) {
+        rt_member_file(name, i, h->nchoice == 1);
+        RT_TRY_GOTO(rt_run_dir_file(&h->dir, name, &path));
+        RT_TRY_GOTO(rt_model_save(all, i, path, &from));
+        rt_free(path);
+        path = NULL;
+    }
+done:
+    rt_free(path);
+    rt_model_destroy(&one);
+    rt_model_destroy(&all);
+    return st;
+}
+
+/* ---- all of it ---- */
+
+static rt_status hyper_open(hyper *h) {
+    const rt_config *c = h->c;
+    RT_FAIL_IF(!c->data || !c->arch, RT_E_USAGE, "--hyper needs --data SPEC and --arch SPEC");
+    RT_FAIL_IF(c->hyper_runs < c->members, RT_E_USAGE, "--hyper-runs: %lld candidates cannot give %lld different members",
+               (long long)c->hyper_runs, (long long)c->members);
+    RT_TRY(rt_pool_create(&h->pool, c->threads > 0 ? (int)c->threads : rt_cpu_count()));
+    RT_TRY(rt_dataset_open(&h->data, c->data, (rt_data_options){.seed = (uint64_t)c->seed, .limit = c->limit}));
+    RT_TRY(rt_split_rows(c, rt_dataset_train(h->data), &h->train, &h->valid));
+    RT_FAIL_IF(h->valid.n < 1, RT_E_USAGE, "--hyper chooses members by validation: --valid must leave some rows for it");
+    h->n = (int)c->hyper_runs;
+    RT_TRY(rt_calloc(&h->candidates, (size_t)h->n, sizeof *h->candidates));
+    for (int i = 0; i < h->n; i++)
+        rt_str_init(&h->candidates[i].group_decay);
+    RT_TRY(rt_calloc(&h->likelihood, (size_t)h->n * (size_t)h->valid.n, sizeof *h->likelihood));
+    return draw_all(h);
+}
+
+static rt_status hyper_files(hyper *h) {
+    rt_str text;
+    char *path = NULL;
+    rt_status st = RT_OK;
+    rt_str_init(&text);
+    RT_TRY_GOTO(rt_run_dir_open(&h->dir, h->c->out, h->c->resume, h->c->force));
+    RT_TRY_GOTO(rt_run_dir_file(&h->dir, "config.yaml", &path));
+    if (!h->c->resume || !rt_file_exists(path)) {
+        RT_TRY_GOTO(rt_run_dir_clear(&h->dir));
+        rt_config_write(h->c, RT_VERB_TRAIN, &text);
+        RT_TRY_GOTO(rt_run_dir_write(&h->dir, "config.yaml", &text));
+    }
+done:
+    rt_free(path);
+    rt_str_deinit(&text);
+    return st;
+}
+
+static rt_status hyper_train(hyper *h) {
+    rt_part rows;
+    void *data = NULL;
+    rt_status st = RT_OK;
+    int done_members = 0;
+    for (int i = 0; i < h->n; i++) {
+        tell(h, "candidate", i, h->n);
+        RT_TRY_GOTO(train_one(h, "search", i, false));
+    }
+    RT_TRY_GOTO(gather_valid(h, &rows, &data));
+    for (int i = 0; i < h->n; i++)
+        RT_TRY_GOTO(measure_one(h, i, &rows));
+    RT_TRY_GOTO(choose(h));
+    for (int i = 0; i < h->n; i++) {
+        if (h->candidates[i].count == 0)
+            continue;
+        tell(h, "retraining on all rows: member", done_members++, h->unique);
+        RT_TRY_GOTO(train_one(h, "retrain", i, true));
+    }
+done:
+    rt_free(data);
+    return st;
+}
+
+rt_status rt_hyper_run(const rt_config *c, const rt_train_hooks *hooks, rt_train_result *out) {
+    hyper h = {.c = c, .hooks = hooks};
+    rt_status st;
+    RT_TRY_GOTO(hyper_open(&h));
+    RT_TRY_GOTO(hyper_files(&h));
+    RT_TRY_GOTO(hyper_train(&h));
+    RT_TRY_GOTO(write_hyper(&h));
+    RT_TRY_GOTO(assemble(&h));
+    *out = (rt_train_result){.members = h.nchoice,
+                             .epochs = c->epochs,
+                             .steps = (int64_t)h.steps,
+                             .parameters = h.parameters,
+                             .seconds = h.seconds,
+                             .samples_per_s = h.seconds > 0 ? h.steps * (double)RT_MIN(c->batch, h.train.n) / h.seconds : 0,
+                             .train_loss = h.train_loss,
+                             .valid_loss = h.nll[h.nchoice - 1],
+                             .valid_accuracy = NAN};
+    RT_TRY_GOTO(write_metrics(&h, out));
+done:
+    for (int i = 0; h.candidates && i < h.n; i++)
+        rt_str_deinit(&h.candidates[i].group_decay);
+    rt_free(h.candidates);
+    rt_free(h.likelihood);
+    rt_subset_deinit(&h.train);
+    rt_subset_deinit(&h.valid);
+    rt_dataset_destroy(&h.data);
+    rt_pool_destroy(&h.pool);
+    rt_run_dir_close(&h.dir);
+    return st;
+}
