@@ -193,7 +193,7 @@ rt_status rt_checkpoint_read(const rt_checkpoint *c, const char *path) {
         RT_FAIL_GOTO(RT_E_USAGE, "%s: was made with another configuration than the config.yaml beside it",
                      path);
     if (strcmp(data, c->data_hash) != 0)
-        RT_FAIL_GOTO(RT_E_INPUT, "%s: was made with other data: SHA-256 %.12s..., now %.12s...", path, data,
+        RT_FAIL_GOTO(RT_E_INPUT, "%s: was made with other data or another teacher: SHA-256 %.12s..., now %.12s...", path, data,
                      c->data_hash);
     RT_TRY_GOTO(read_counters(c, s, path));
     RT_TRY_GOTO(rt_calloc(&numbers, (size_t)c->members * NUMBERS, sizeof *numbers));

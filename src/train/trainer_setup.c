@@ -9,6 +9,7 @@
 #include "base/rng.h"
 #include "base/sha256.h"
 #include "base/size.h"
+#include "base/timer.h"
 #include "train/train_int.h"
 #include <math.h>
 #include <stdio.h>
@@ -255,6 +256,8 @@ rt_status rt_trainer_teach(rt_trainer *t) {
     else
         RT_TRY_GOTO(rt_path_expand(&dir, t->c->cache));
     snprintf(hash, sizeof hash, "%s", t->data_hash);
+    t->started = rt_time_now();
+    rt_trainer_progress(t, false, "asking the teacher");
     RT_TRY_GOTO(rt_teacher_compute(t->teacher, t->train.part, hash, dir, t->pool, t->hooks ? t->hooks->stop : NULL));
     const rt_subset *rows = t->valid.n > 0 ? &t->valid : &t->train;
     if (t->regression)

@@ -208,7 +208,7 @@ static void test_threads_do_not_matter(void **state) {
     (void)state;
     for (int64_t i = 0; i < RT_COUNT(presets); i++)
         for (int threads = 1; threads <= 3; threads++) {
-            char count[8];
+            char count[16];
             snprintf(count, sizeof count, "%d", threads);
             expect(run(RT_VERB_DISTILL, "threads", presets[i].more, (flag[]){{"threads", count}, {"force", "true"}, {NULL, NULL}}, NULL, NULL),
                    RT_OK);
@@ -222,7 +222,7 @@ static void test_resume(void **state) {
     for (int64_t i = 0; i < RT_COUNT(presets); i++) {
         rt_status st = RT_E_INTERRUPTED;
         for (int steps = 1; st == RT_E_INTERRUPTED && steps < 100; steps += steps < 3 ? 1 : 3) {
-            char count[8];
+            char count[16];
             snprintf(count, sizeof count, "%d", steps);
             st = run(RT_VERB_DISTILL, "stop", presets[i].more,
                      (flag[]){{"stop-after", count}, {steps == 1 ? "force" : "resume", "true"}, {NULL, NULL}}, NULL, NULL);
@@ -538,7 +538,7 @@ static void test_hyper(void **state) {
     rt_free(text);
     rt_status st = RT_E_INTERRUPTED;
     for (int steps = 4; st == RT_E_INTERRUPTED && steps < 40; steps += 4) {
-        char count[8];
+        char count[16];
         snprintf(count, sizeof count, "%d", steps);
         st = run(RT_VERB_TRAIN, "hyper-2", HYPER, (flag[]){{"stop-after", count}, {"resume", "true"}, {NULL, NULL}}, NULL, NULL);
     }
