@@ -262,9 +262,9 @@ rt_distill_config rt_trainer_what(const rt_trainer *t) {
     return w;
 }
 
-double rt_trainer_temperature(const rt_trainer *t) {
+double rt_trainer_temperature(const rt_trainer *t, int64_t epoch) {
     const rt_phase *p = &t->phases[t->phase];
     if (t->verb != RT_VERB_DISTILL)
         return 1;
-    return rt_method_temperature(t->config.temperature, t->config.anneal, (double)(t->at.epoch - p->first) / (double)RT_MAX(p->epochs, 1));
+    return rt_method_temperature(t->config.temperature, t->config.anneal, (double)(epoch - p->first) / (double)RT_MAX(p->epochs, 1));
 }

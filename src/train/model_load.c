@@ -173,7 +173,7 @@ static rt_status load_head(rt_model *m, const rt_safetensors *s, const char *pat
     c.regression = m->task == RT_TASK_REGRESSION;
     st = rt_model_set_student(m, &c, members);
     if (st != RT_OK)
-        st = rt_error_prefix(RT_E_INPUT, "%s: network", path);
+        st = rt_error_prefix(st == RT_E_MEMORY ? st : RT_E_INPUT, "%s: network", path);
 done:
     for (int i = 0; i < DOCS; i++)
         rt_jdoc_destroy(&doc[i]);

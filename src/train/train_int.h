@@ -206,7 +206,7 @@ typedef struct rt_trainer {
 rt_status rt_trainer_resolve(rt_trainer *t) RT_MUST_CHECK; /* method, objective, perturbation, teacher, phases */
 rt_status rt_trainer_student(const rt_trainer *t, rt_student_config *s) RT_MUST_CHECK; /* all but the architecture; of this phase */
 rt_distill_config rt_trainer_what(const rt_trainer *t);
-double rt_trainer_temperature(const rt_trainer *t); /* of this epoch */
+double rt_trainer_temperature(const rt_trainer *t, int64_t epoch); /* of this phase */
 void rt_trainer_pair(const rt_trainer *t, int64_t step, uint64_t purpose, int32_t pair[2]);
 rt_status rt_trainer_open(rt_trainer *t) RT_MUST_CHECK; /* data, network, step, buffers; no files */
 rt_status rt_trainer_enter(rt_trainer *t, int phase) RT_MUST_CHECK; /* network and step of a phase, with fresh weights */

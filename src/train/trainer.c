@@ -57,7 +57,7 @@ void rt_trainer_pair(const rt_trainer *t, int64_t step, uint64_t purpose, int32_
 
 /* What a teacher and --aux add to a batch. */
 static rt_status add_teaching(rt_trainer *t, const rt_batch *b, rt_step_io *io) {
-    io->temperature = (float)rt_trainer_temperature(t);
+    io->temperature = (float)rt_trainer_temperature(t, t->at.epoch);
     rt_trainer_pair(t, t->at.step, 0, io->pair);
     if (t->teacher) {
         io->teacher_blocks = t->teacher->blocks;
@@ -118,12 +118,15 @@ static rt_status run_steps(rt_trainer *t) {
 
 /* ---- the end of an epoch ---- */
 
+/* Weights of a higher temperature are not comparable: the spread of a Dirichlet is that of its temperature. So while it falls the newest are kept. */
 static void keep_weights(rt_trainer *t) {
     rt_progress_state *at = &t->at;
+    const double now = rt_trainer_temperature(t, at->epoch);
     for (int m = 0; m < t->members; m++) {
         double loss = t->valid_loss[m], accuracy = t->valid_accuracy[m];
         bool better = at->kept_epoch[m] == 0 || accuracy > at->kept_accuracy[m] ||
                       ((t->regression || accuracy == at->kept_accuracy[m]) && loss < at->kept_loss[m]);
+        better = better || rt_trainer_temperature(t, (int64_t)at->kept_epoch[m] - 1) > now;
         if (t->keep_best && !better)
             continue;
         if (t->keep_best)
@@ -140,7 +143,7 @@ static void measure_diversity(rt_trainer *t) {
     if (!t->probe)
         return;
     rt_trainer_pair(t, t->at.epoch, 1, pair);
-    rt_probe_run(t->probe, rt_step_values(t->step, 0), t->teacher ? t->teacher->blocks : NULL, rt_trainer_temperature(t), pair, t->seeds[0],
+    rt_probe_run(t->probe, rt_step_values(t->step, 0), t->teacher ? t->teacher->blocks : NULL, rt_trainer_temperature(t, t->at.epoch), pair, t->seeds[0],
                  t->at.epoch);
 }
 

@@ -93,7 +93,7 @@ rt_status rt_trainer_log_epoch(rt_trainer *t) {
     if (t->nphases > 1)
         rt_json_i64(&j, "phase", t->phase + 1);
     if (t->verb == RT_VERB_DISTILL)
-        rt_json_f64(&j, "temperature", rt_trainer_temperature(t));
+        rt_json_f64(&j, "temperature", rt_trainer_temperature(t, t->at.epoch));
     rt_json_f64(&j, "train_loss", rt_mean(t->at.loss_sum, t->members) / rows);
     if (counts_right(t))
         rt_json_f64(&j, "train_accuracy", rt_mean(t->at.correct, t->members) / rows);

@@ -406,6 +406,28 @@ static void test_log(void **state) {
     }
 }
 
+/* A Dirichlet of a high temperature is no candidate for the weights to keep, however right its classes are. */
+static void test_keeps_cold_weights(void **state) {
+    (void)state;
+    for (int lr = 0; lr < 3; lr++) {
+        static const char *const rates[] = {"0.001", "0.01", "0.1"};
+        uint8_t *text;
+        size_t n;
+        rt_jdoc *doc;
+        int64_t epoch;
+        expect(run(RT_VERB_DISTILL, "cold",
+                   (flag[]){{"teacher", "@teacher"}, {"method", "end2"}, {"epochs", "4"}, {"anneal", "0.5"}, {"force", "true"}, {NULL, NULL}},
+                   (flag[]){{"lr", rates[lr]}, {NULL, NULL}}, NULL, NULL),
+               RT_OK);
+        expect(rt_file_read(at("cold/metrics.json"), 1 << 20, &text, &n), RT_OK);
+        expect(rt_jdoc_parse(&doc, (const char *)text, n, "metrics.json"), RT_OK);
+        assert_true(rt_jval_i64(rt_jval_get(rt_jval_at(rt_jval_get(rt_jdoc_root(doc), "kept"), 0), "epoch"), &epoch));
+        assert_true(epoch >= 3);
+        rt_jdoc_destroy(&doc);
+        rt_free(text);
+    }
+}
+
 /* ---- refusals ---- */
 
 static void bad_logits(void) {
@@ -502,6 +524,45 @@ static void test_students_on_labels(void **state) {
     expect(run(RT_VERB_TRAIN, "labels-2", (flag[]){{"arch", "mlp:8"}, {"student", "dirichlet"}, {NULL, NULL}}, NULL, NULL, NULL), RT_E_USAGE);
 }
 
+/* ---- too little memory ---- */
+
+typedef struct failing {
+    uint64_t at, calls;
+} failing;
+
+static bool fail_at(void *user, uint64_t call, size_t bytes) {
+    (void)call, (void)bytes;
+    failing *f = user;
+    return ++f->calls != f->at;
+}
+
+/* Whichever allocation fails, the run ends with a message, and nothing stays allocated. */
+static void test_failing_allocations(void **state) {
+    (void)state;
+    static const flag ways[][3] = {{{"teacher", "@teacher"}, {"method", "hydra"}, {NULL, NULL}},
+                                   {{"teacher", "@teacher"}, {"aux", "spiral:n=9,noise=2"}, {NULL, NULL}}};
+    for (int64_t i = 0; i < RT_COUNT(ways); i++) {
+        failing f = {0};
+        rt_alloc_stats before, after;
+        const flag more[] = {{"force", "true"}, {"threads", "1"}, {NULL, NULL}};
+        rt_alloc_set_hook(fail_at, &f);
+        expect(run(RT_VERB_DISTILL, "starved", ways[i], more, NULL, NULL), RT_OK);
+        rt_alloc_set_hook(NULL, NULL);
+        const uint64_t calls = f.calls;
+        for (uint64_t k = 1; k <= calls; k += RT_MAX(calls / 60, 1)) {
+            rt_alloc_get_stats(&before);
+            f = (failing){.at = 60 + k}; /* after the flags are set */
+            rt_alloc_set_hook(fail_at, &f);
+            const rt_status st = run(RT_VERB_DISTILL, "starved", ways[i], more, NULL, NULL);
+            rt_alloc_set_hook(NULL, NULL);
+            if (f.calls >= f.at && st != RT_E_MEMORY && st != RT_OK) /* a cache that cannot be read is made again */
+                fail_msg("allocation %llu: status %d: %s", (unsigned long long)f.at, (int)st, rt_error_text());
+            rt_alloc_get_stats(&after);
+            assert_int_equal(before.live_blocks, after.live_blocks);
+        }
+    }
+}
+
 /* ---- hyper ensembles ---- */
 
 static const flag HYPER[] = {{"arch", "mlp:8"},   {"hyper", "true"}, {"hyper-runs", "4"}, {"members", "2"},
@@ -561,10 +622,12 @@ int main(void) {
         cmocka_unit_test(test_collapse),
         cmocka_unit_test(test_log),
         cmocka_unit_test(test_latent_be_is_a_network),
+        cmocka_unit_test(test_keeps_cold_weights),
         cmocka_unit_test(test_equal_teachers),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_teacher_changes),
         cmocka_unit_test(test_students_on_labels),
+        cmocka_unit_test(test_failing_allocations),
         cmocka_unit_test(test_hyper),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
