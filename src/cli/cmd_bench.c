@@ -30,7 +30,14 @@ typedef struct bench {
     int64_t batch, row, rows; /* rows: of the inference set */
     rt_pool *pool;
     rt_params *params;
-    rt_student *student;
+    rt_student *student, *ship; /* ship: what it collapses to, or NULL */
+    rt_params *ship_params;
+    float *ship_block;
+    rt_net *teacher; /* with --perturb: networks of the same architecture and random weights */
+    rt_params *teacher_params;
+    float *teacher_weights;
+    const float **teacher_blocks;
+    int teachers;
     rt_step *step;
     rt_predictor *predictor;
     float *x; /* (members, batch, row), and (rows, row) for inference */
@@ -72,8 +79,15 @@ static rt_status measure(bench *b, timing *out, rt_status (*once)(bench *)) {
 }
 
 static rt_status train_once(bench *b) {
-    rt_step_io io = {
-        .x = b->x, .label = b->label, .rows = b->batch, .t = b->t++, .lr = b->lr, .seeds = b->seeds};
+    rt_step_io io = {.x = b->x,
+                     .label = b->label,
+                     .rows = b->batch,
+                     .t = b->t++,
+                     .lr = b->lr,
+                     .seeds = b->seeds,
+                     .temperature = 4,
+                     .pair = {0, 1},
+                     .teacher_blocks = b->teacher_blocks};
     return rt_step_run(b->step, &io);
 }
 
@@ -130,6 +144,32 @@ static rt_status bench_data(bench *b) {
     return rt_subset_all(&b->set, &b->part);
 }
 
+/* A distillation that perturbs runs its teachers inside the step: as many as the student has members, or two.
+ */
+static rt_status bench_teachers(bench *b, rt_distill_config *what) {
+    const char *name = b->c->config.perturb;
+    const int members = rt_student_members(b->student);
+    if (!name || strcmp(name, "none") == 0)
+        return RT_OK;
+    what->perturb = rt_perturb_find(name);
+    RT_FAIL_IF(!what->perturb, RT_E_USAGE, "--perturb: '%s' is unknown", name);
+    what->objective = rt_objective_find(members > 1 ? "one-to-one" : "kd");
+    b->teachers = RT_MAX(members, 2);
+    RT_TRY(rt_params_create(&b->teacher_params));
+    RT_TRY(rt_net_create(&b->teacher, &rt_student_get_config(b->student)->arch, b->teacher_params, NULL));
+    const int64_t floats = rt_params_floats(b->teacher_params);
+    RT_TRY(rt_calloc(&b->teacher_weights, (size_t)b->teachers, (size_t)floats * sizeof(float)));
+    RT_TRY(rt_calloc(&b->teacher_blocks, (size_t)b->teachers, sizeof *b->teacher_blocks));
+    for (int i = 0; i < b->teachers; i++) {
+        b->teacher_blocks[i] = b->teacher_weights + i * floats;
+        rt_params_init(b->teacher_params, b->teacher_weights + i * floats, (uint64_t)i + 1000);
+    }
+    what->teachers = b->teachers;
+    what->teacher_net = b->teacher;
+    what->teacher_params = b->teacher_params;
+    return RT_OK;
+}
+
 /* A small learning rate: thousands of steps on random labels must stay finite, and cost no less for it. */
 static rt_status bench_train(bench *b) {
     rt_step_options o = {.batch = b->batch,
@@ -142,6 +182,7 @@ static rt_status bench_train(bench *b) {
                          .slice = b->c->config.slice};
     rt_distill_config what = {
         .student = b->student, .objective = rt_objective_find("labels"), .options = {.alpha = 1}};
+    RT_TRY(bench_teachers(b, &what));
     RT_TRY(rt_step_create(&b->step, &what, b->params, o, b->pool));
     for (int m = 0; m < b->members; m++) {
         b->seeds[m] = rt_rng_member_seed((uint64_t)b->c->config.seed, m);
@@ -155,8 +196,14 @@ static rt_status bench_train(bench *b) {
 }
 
 static rt_status bench_infer(bench *b) {
-    b->infer_flops = rt_student_flops(b->student);
-    RT_TRY(rt_predictor_create(&b->predictor, b->student, b->params, b->batch, b->members, b->pool));
+    RT_TRY(
+        rt_student_collapse(b->student, b->params, b->blocks[0], &b->ship, &b->ship_params, &b->ship_block));
+    for (int m = 0; b->ship && m < b->members; m++)
+        b->blocks[m] = b->ship_block;
+    const rt_student *what = b->ship ? b->ship : b->student;
+    b->infer_flops = rt_student_flops(what);
+    RT_TRY(rt_predictor_create(&b->predictor, what, b->ship ? b->ship_params : b->params, b->batch,
+                               b->members, b->pool));
     return measure(b, &b->infer, infer_once);
 }
 
@@ -164,6 +211,13 @@ static void bench_deinit(bench *b) {
     rt_predictor_destroy(&b->predictor);
     rt_step_destroy(&b->step);
     rt_student_destroy(&b->student);
+    rt_student_destroy(&b->ship);
+    rt_params_destroy(&b->ship_params);
+    rt_free(b->ship_block);
+    rt_net_destroy(&b->teacher);
+    rt_params_destroy(&b->teacher_params);
+    rt_free(b->teacher_weights);
+    rt_free(b->teacher_blocks);
     rt_params_destroy(&b->params);
     rt_subset_deinit(&b->set);
     rt_pool_destroy(&b->pool);
@@ -199,6 +253,8 @@ static rt_status print_json(const bench *b, rt_str *out) {
     rt_json_i64(&j, "classes", k->classes);
     rt_json_i64(&j, "batch", b->batch);
     rt_json_i64(&j, "members", b->members);
+    rt_json_str(&j, "student", rt_student_spec(b->student));
+    rt_json_str(&j, "perturb", k->perturb ? k->perturb : "none");
     rt_json_i64(&j, "threads", rt_pool_workers(b->pool));
     rt_json_i64(&j, "parameters", rt_params_trainable(b->params));
     rt_json_f64(&j, "train_samples_per_s", train_rate(b, b->train.median));

@@ -1,5 +1,6 @@
 /*
- * cmd_distill.c - retort distill: as train, with a teacher. The architecture is the teacher's unless another one is given.
+ * cmd_distill.c - retort distill: as train, with a teacher. The architecture is the teacher's unless another
+ * one is given.
  */
 #include "cli/cli.h"
 

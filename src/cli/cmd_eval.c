@@ -39,8 +39,8 @@ typedef struct report {
 /* ---- computing ---- */
 
 /* Columns [first, first + count) of the members of the predictions (n, m, k), as the evaluator wants them. */
-static rt_status score(scores *out, const rt_part *p, const float *y, int64_t m, int64_t k, const run_report *r,
-                       int64_t first, int64_t count) {
+static rt_status score(scores *out, const rt_part *p, const float *y, int64_t m, int64_t k,
+                       const run_report *r, int64_t first, int64_t count) {
     float *part = NULL;
     size_t floats;
     int64_t n = p->n;

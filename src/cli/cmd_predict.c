@@ -52,9 +52,9 @@ static rt_status load(prediction *q) {
     RT_TRY(cli_pool_create(q->c, &q->pool));
     RT_TRY(rt_model_load(&q->model, q->c->args[0]));
     rt_model_set_batch(q->model, k->batch);
-    RT_TRY(
-        rt_dataset_open(&q->data, k->data,
-                        (rt_data_options){.seed = (uint64_t)k->seed, .limit = k->limit, .test_only = !train}));
+    RT_TRY(rt_dataset_open(
+        &q->data, k->data,
+        (rt_data_options){.seed = (uint64_t)k->seed, .limit = k->limit, .test_only = !train}));
     RT_TRY(rt_model_check_data(q->model, q->data));
     q->part = train ? rt_dataset_train(q->data) : rt_dataset_test(q->data);
     q->n = q->part->n;
@@ -146,7 +146,8 @@ static uncertainty measure(const prediction *q, int64_t i) {
         const int64_t at = (i * q->m + j) * q->k;
         u.expected_entropy += rt_eval_entropy(q->member_p + at, 1, q->k) / (double)q->m;
         if (q->dirichlet)
-            own += rt_dirichlet_uncertainty(q->y + at, NULL, q->k, q->dirichlet_offset).knowledge / (double)q->m;
+            own +=
+                rt_dirichlet_uncertainty(q->y + at, NULL, q->k, q->dirichlet_offset).knowledge / (double)q->m;
     }
     u.mutual_information = own + (q->m > 1 ? RT_MAX(u.entropy - u.expected_entropy, 0.0) : 0);
     u.expected_entropy -= own;

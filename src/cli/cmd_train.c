@@ -32,8 +32,9 @@ static void say_number(rt_cli *c, const char *name, double v, double scale, cons
 static void say_summary(rt_cli *c, const rt_train_result *r) {
     char steps[32], rate[32], params[32];
     if (c->verb->bit == RT_VERB_DISTILL)
-        cli_say(&c->term, "distilled %s into %d %s by %s", c->config.teacher ? c->config.teacher : c->config.data,
-                r->members, r->members == 1 ? "network" : "networks", c->config.method);
+        cli_say(&c->term, "distilled %s into %d %s by %s",
+                c->config.teacher ? c->config.teacher : c->config.data, r->members,
+                r->members == 1 ? "network" : "networks", c->config.method);
     else
         cli_say(&c->term, "trained %d %s of %s on %s", r->members, r->members == 1 ? "network" : "networks",
                 c->config.arch, c->config.data);

@@ -1,13 +1,15 @@
 /*
- * dirichlet.c - the uncertainty of one Dirichlet distribution over classes, alpha = e^z + offset, alpha_0 = sum alpha, pi = alpha / alpha_0:
+ * dirichlet.c - the uncertainty of one Dirichlet distribution over classes, alpha = e^z + offset, alpha_0 =
+ * sum alpha, pi = alpha / alpha_0:
  *
  *     total       H     = -sum pi ln pi
  *     data        E[H]  = -sum pi (psi(alpha + 1) - psi(alpha_0 + 1))
  *     knowledge   MI    = H - E[H] = sum pi (phi(alpha) - phi(alpha_0)),      phi(x) = psi(x + 1) - ln x
  *     EPKL        (K - 1) / alpha_0
  *
- * The difference H - E[H] cancels where the distribution is sharp, which are the inputs that out-of-distribution detection ranks; the form with
- * phi does not, because phi(x) ~ 1/(2x) is summed as a series for large x.
+ * The difference H - E[H] cancels where the distribution is sharp, which are the inputs that
+ * out-of-distribution detection ranks; the form with phi does not, because phi(x) ~ 1/(2x) is summed as a
+ * series for large x.
  */
 #include "base/special.h"
 #include "eval/eval_int.h"
@@ -46,7 +48,8 @@ rt_dirichlet rt_dirichlet_uncertainty(const float *z, float *p, int64_t k, doubl
     return d;
 }
 
-double rt_eval_dirichlet_mean(const float *z, float *p, float *member_p, int64_t n, int64_t m, int64_t k, double offset) {
+double rt_eval_dirichlet_mean(const float *z, float *p, float *member_p, int64_t n, int64_t m, int64_t k,
+                              double offset) {
     double knowledge = 0;
     for (int64_t i = 0; i < n; i++) {
         float *mean = p + i * k;

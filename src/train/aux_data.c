@@ -1,9 +1,10 @@
 /*
  * aux_data.c - inputs besides those of the data set (--aux): their labels are not looked at.
  *
- * An objective that distils takes them like the others: the training part becomes one part, the data set's rows first, then these, and the teacher answers
- * for all. Their label is -1, which is no class. An objective that tells in from out of distribution gets a batch of them beside every batch;
- * batch number t (the step) is batch t mod n of epoch t / n of a set that repeats itself up to one batch, when it is smaller.
+ * An objective that distils takes them like the others: the training part becomes one part, the data set's
+ * rows first, then these, and the teacher answers for all. Their label is -1, which is no class. An objective
+ * that tells in from out of distribution gets a batch of them beside every batch; batch number t (the step)
+ * is batch t mod n of epoch t / n of a set that repeats itself up to one batch, when it is smaller.
  */
 #include "base/alloc.h"
 #include "base/size.h"
@@ -12,8 +13,10 @@
 
 /* Rows of any shape and type, as floats of the data set's shape. */
 static rt_status load_rows(rt_aux *a, const rt_dataset *d, const rt_config *c) {
-    RT_TRY(rt_dataset_open(&a->source, c->aux, (rt_data_options){.seed = (uint64_t)c->seed, .limit = c->limit}));
-    const rt_part *p = rt_dataset_train(a->source)->n > 0 ? rt_dataset_train(a->source) : rt_dataset_test(a->source);
+    RT_TRY(
+        rt_dataset_open(&a->source, c->aux, (rt_data_options){.seed = (uint64_t)c->seed, .limit = c->limit}));
+    const rt_part *p =
+        rt_dataset_train(a->source)->n > 0 ? rt_dataset_train(a->source) : rt_dataset_test(a->source);
     RT_FAIL_IF(p->n < 1, RT_E_INPUT, "--aux: %s has no rows", c->aux);
     const rt_shape from = rt_dataset_row(a->source), to = rt_dataset_row(d);
     RT_FAIL_IF(from.rank != to.rank || (to.rank == 1 && from.d[0] != to.d[0]), RT_E_INPUT,
@@ -31,8 +34,9 @@ static rt_status join(rt_aux *a, const rt_dataset *d) {
     size_t n, bytes;
     float *first = NULL;
     rt_status st;
-    RT_FAIL_IF(!rt_size_add((size_t)p->n, (size_t)a->n, &n) || !rt_size_mul(n, (size_t)a->floats * sizeof(float), &bytes), RT_E_MEMORY,
-               "--aux: too many rows");
+    RT_FAIL_IF(!rt_size_add((size_t)p->n, (size_t)a->n, &n) ||
+                   !rt_size_mul(n, (size_t)a->floats * sizeof(float), &bytes),
+               RT_E_MEMORY, "--aux: too many rows");
     RT_TRY_GOTO(rt_memory_check(bytes, "training rows and --aux together"));
     RT_TRY_GOTO(rt_alloc(&a->x, bytes));
     RT_TRY_GOTO(rt_part_convert(&first, p, row, row));
@@ -89,7 +93,8 @@ rt_status rt_aux_extend(const rt_aux *a, rt_subset *train) {
     return st;
 }
 
-rt_status rt_aux_start(rt_aux *a, const rt_batch_spec *like, const uint64_t *seeds, int members, int64_t step) {
+rt_status rt_aux_start(rt_aux *a, const rt_batch_spec *like, const uint64_t *seeds, int members,
+                       int64_t step) {
     rt_batch_spec spec = *like;
     spec.set = &a->set;
     spec.drop_last = true; /* batches are always full; a smaller one takes its first rows */
@@ -101,8 +106,10 @@ rt_status rt_aux_start(rt_aux *a, const rt_batch_spec *like, const uint64_t *see
 rt_status rt_aux_next(rt_aux *a, int members, int64_t rows, const float **out) {
     const rt_batch *b;
     RT_TRY(rt_prefetch_next(a->prefetch, &b));
-    for (int m = 1; rows < b->rows && m < members; m++) /* closer together: the batch is ours until the next one */
-        memmove(b->x + m * rows * a->floats, b->x + m * b->rows * a->floats, (size_t)(rows * a->floats) * sizeof(float));
+    for (int m = 1; rows < b->rows && m < members;
+         m++) /* closer together: the batch is ours until the next one */
+        memmove(b->x + m * rows * a->floats, b->x + m * b->rows * a->floats,
+                (size_t)(rows * a->floats) * sizeof(float));
     *out = b->x;
     return RT_OK;
 }

@@ -1,16 +1,20 @@
 /*
  * hyper.c - hyper-deep ensembles (Wenzel et al. 2020): members that differ not only by seed.
  *
- *     search    R candidates on the training rows; the first has the parameters as given, the others draw
- *                   decay of each depth group   log-uniform in [2e-2 / N, 2e2 / N], N training rows, one draw per group of blocks
- *                   label smoothing             log-uniform in [1e-5, 0.2]
- *               and all have the seed of their number
- *     choice    greedy, with replacement: again and again the candidate that lowers the validation NLL of the mean likelihood most, until
- *               there are as many different ones as members were asked for, or none lowers it
+ *     search    R candidates on the training rows, each with the seed of its number. The first has the
+ *               parameters as given; the others draw, log-uniformly,
+ *                   the decay of each depth group     [2e-2 / N, 2e2 / N], N training rows
+ *                   the label smoothing               [1e-5, 0.2]
+ *
+ *     choice    greedy, with replacement: again and again the candidate that lowers the validation NLL of the
+ *               mean likelihood most, until as many different ones are chosen as members were asked for, or
+ *               none lowers it
+ *
  *     retrain   what was chosen, on all rows
  *
- * (Keras' l2(c) adds c w^2 to the loss, which is a decay of 2c: hence the twos.) A candidate chosen twice counts twice: it is there as two members, so
- * every mean over members is the weighted mean. Candidates are runs of their own, in search/ and retrain/, so that an interrupted
+ * (Keras' l2(c) adds c w^2 to the loss, which is a decay of 2c: hence the twos. Blocks of equal width are one
+ * depth group.) A candidate chosen twice counts twice: it is there as two members, so every mean over members
+ * is the weighted mean. Candidates are runs of their own, in search/ and retrain/, so that an interrupted
  * search goes on with whatever is finished; hyper.json tells all settings and the choice.
  */
 #include "base/alloc.h"
@@ -64,7 +68,8 @@ static void draw_decay(const hyper *h, candidate *k, rt_rng r, const rt_net *net
         const char *name = rt_net_stage_name(net, RT_MIN(g, rt_net_stages(net) - 1));
         const char *before = g > 0 ? rt_net_stage_name(net, RT_MIN(g - 1, rt_net_stages(net) - 1)) : "";
         const size_t len = group_length(name);
-        if (g == 0 || len != group_length(before) || memcmp(name, before, len) != 0 || strchr(name, '.') == NULL)
+        if (g == 0 || len != group_length(before) || memcmp(name, before, len) != 0 ||
+            strchr(name, '.') == NULL)
             v = log_uniform(r, 1 + (uint64_t)g, 2e-2 / n, 2e2 / n);
         char text[40];
         rt_format_f64(text, v);
@@ -80,7 +85,9 @@ static rt_status draw_all(hyper *h) {
     int groups = 0;
     rt_status st;
     rt_student_config s = {.spec = c->student,
-                           .arch = {.spec = c->arch, .input = rt_dataset_row(h->data), .outputs = regression ? 2 : rt_dataset_classes(h->data)},
+                           .arch = {.spec = c->arch,
+                                    .input = rt_dataset_row(h->data),
+                                    .outputs = regression ? 2 : rt_dataset_classes(h->data)},
                            .regression = regression,
                            .head = c->head,
                            .split = c->split};
@@ -372,12 +379,15 @@ done:
 static rt_status hyper_open(hyper *h) {
     const rt_config *c = h->c;
     RT_FAIL_IF(!c->data || !c->arch, RT_E_USAGE, "--hyper needs --data SPEC and --arch SPEC");
-    RT_FAIL_IF(c->hyper_runs < c->members, RT_E_USAGE, "--hyper-runs: %lld candidates cannot give %lld different members",
-               (long long)c->hyper_runs, (long long)c->members);
+    RT_FAIL_IF(c->hyper_runs < c->members, RT_E_USAGE,
+               "--hyper-runs: %lld candidates cannot give %lld different members", (long long)c->hyper_runs,
+               (long long)c->members);
     RT_TRY(rt_pool_create(&h->pool, c->threads > 0 ? (int)c->threads : rt_cpu_count()));
-    RT_TRY(rt_dataset_open(&h->data, c->data, (rt_data_options){.seed = (uint64_t)c->seed, .limit = c->limit}));
+    RT_TRY(
+        rt_dataset_open(&h->data, c->data, (rt_data_options){.seed = (uint64_t)c->seed, .limit = c->limit}));
     RT_TRY(rt_split_rows(c, rt_dataset_train(h->data), &h->train, &h->valid));
-    RT_FAIL_IF(h->valid.n < 1, RT_E_USAGE, "--hyper chooses members by validation: --valid must leave some rows for it");
+    RT_FAIL_IF(h->valid.n < 1, RT_E_USAGE,
+               "--hyper chooses members by validation: --valid must leave some rows for it");
     h->n = (int)c->hyper_runs;
     RT_TRY(rt_calloc(&h->candidates, (size_t)h->n, sizeof *h->candidates));
     for (int i = 0; i < h->n; i++)
@@ -436,15 +446,16 @@ rt_status rt_hyper_run(const rt_config *c, const rt_train_hooks *hooks, rt_train
     RT_TRY_GOTO(hyper_train(&h));
     RT_TRY_GOTO(write_hyper(&h));
     RT_TRY_GOTO(assemble(&h));
-    *out = (rt_train_result){.members = h.nchoice,
-                             .epochs = c->epochs,
-                             .steps = (int64_t)h.steps,
-                             .parameters = h.parameters,
-                             .seconds = h.seconds,
-                             .samples_per_s = h.seconds > 0 ? h.steps * (double)RT_MIN(c->batch, h.train.n) / h.seconds : 0,
-                             .train_loss = h.train_loss,
-                             .valid_loss = h.nll[h.nchoice - 1],
-                             .valid_accuracy = NAN};
+    *out = (rt_train_result){
+        .members = h.nchoice,
+        .epochs = c->epochs,
+        .steps = (int64_t)h.steps,
+        .parameters = h.parameters,
+        .seconds = h.seconds,
+        .samples_per_s = h.seconds > 0 ? h.steps * (double)RT_MIN(c->batch, h.train.n) / h.seconds : 0,
+        .train_loss = h.train_loss,
+        .valid_loss = h.nll[h.nchoice - 1],
+        .valid_accuracy = NAN};
     RT_TRY_GOTO(write_metrics(&h, out));
 done:
     for (int i = 0; h.candidates && i < h.n; i++)

@@ -1,10 +1,10 @@
 /*
- * method.c - from the words of a configuration to what is trained: a method's preset fills in what was not said, the teacher says how many
- * members, and phases follow.
+ * method.c - from the words of a configuration to what is trained: a method's preset fills in what was not
+ * said, the teacher says how many members, and phases follow.
  *
  *     train      one phase: the student on labels
- *     distill    one phase: student x objective x perturbation; or, where the method grows heads, a first one with a single head on the mean
- *                teacher and a second one in which all heads start from it
+ *     distill    one phase: student x objective x perturbation
+ *                two, where the method grows heads: a single head on the mean teacher, then all from it
  *
  * Whatever does not fit together is refused here or in rt_distill_check, before anything is computed.
  */
@@ -29,8 +29,9 @@ static rt_status find_method(const rt_method **out, const char *name) {
         rt_str_appendf(&list, "%s%s", i ? ", " : "", names[i]);
     }
     const int64_t near = rt_str_nearest(name, names, n);
-    const rt_status st = rt_error_set(RT_E_USAGE, __FILE__, __LINE__, "--method: '%s' is unknown%s%s; wanted one of %s", name,
-                                      near >= 0 ? "; did you mean " : "", near >= 0 ? names[near] : "", rt_str_text(&list));
+    const rt_status st =
+        rt_error_set(RT_E_USAGE, __FILE__, __LINE__, "--method: '%s' is unknown%s%s; wanted one of %s", name,
+                     near >= 0 ? "; did you mean " : "", near >= 0 ? names[near] : "", rt_str_text(&list));
     rt_str_deinit(&list);
     return st;
 }
@@ -46,7 +47,8 @@ static rt_status find_objective(const rt_objective **out, const char *name) {
     for (int i = 0; i < n; i++)
         rt_str_appendf(&list, "%s%s", i ? ", " : "", all[i]->name);
     const rt_status st =
-        rt_error_set(RT_E_USAGE, __FILE__, __LINE__, "--objective: '%s' is unknown; wanted one of %s", name, rt_str_text(&list));
+        rt_error_set(RT_E_USAGE, __FILE__, __LINE__, "--objective: '%s' is unknown; wanted one of %s", name,
+                     rt_str_text(&list));
     rt_str_deinit(&list);
     return st;
 }
@@ -64,8 +66,8 @@ static rt_status find_perturb(const rt_perturb **out, const char *name) {
     rt_str_init(&list);
     for (int i = 0; i < n; i++)
         rt_str_appendf(&list, ", %s", all[i]->name);
-    const rt_status st =
-        rt_error_set(RT_E_USAGE, __FILE__, __LINE__, "--perturb: '%s' is unknown; wanted none%s", name, rt_str_text(&list));
+    const rt_status st = rt_error_set(RT_E_USAGE, __FILE__, __LINE__,
+                                      "--perturb: '%s' is unknown; wanted none%s", name, rt_str_text(&list));
     rt_str_deinit(&list);
     return st;
 }
@@ -88,9 +90,11 @@ static rt_status parse_fast_init(rt_student_config *s, const char *text) {
             s->fast_init = table[i].init;
             return RT_OK;
         }
-    RT_FAIL_IF(!rt_str_starts(text, "normal:") || !rt_parse_f64(text + 7, strlen(text + 7), false, &s->fast_scale) ||
-                   !(s->fast_scale > 0 && s->fast_scale <= 100),
-               RT_E_USAGE, "--fast-init: '%s'; wanted default, ones, sign or normal:STD with STD above 0, at most 100", text);
+    RT_FAIL_IF(
+        !rt_str_starts(text, "normal:") || !rt_parse_f64(text + 7, strlen(text + 7), false, &s->fast_scale) ||
+            !(s->fast_scale > 0 && s->fast_scale <= 100),
+        RT_E_USAGE,
+        "--fast-init: '%s'; wanted default, ones, sign or normal:STD with STD above 0, at most 100", text);
     s->fast_init = RT_INIT_NORMAL_AROUND_ONE;
     return RT_OK;
 }
@@ -103,7 +107,8 @@ static rt_status resolve_method(rt_trainer *t, const rt_method **out) {
     RT_TRY(find_method(&m, c->method));
     if (!c->objective) {
         c->objective = t->regression ? m->regression : m->objective;
-        RT_FAIL_IF(!c->objective, RT_E_USAGE, "method %s is for classification, %s is a regression", m->name, c->data);
+        RT_FAIL_IF(!c->objective, RT_E_USAGE, "method %s is for classification, %s is a regression", m->name,
+                   c->data);
     }
     if (!c->student)
         c->student = m->student;
@@ -129,23 +134,28 @@ static const char *online_reason(const rt_trainer *t) {
 
 static rt_status resolve_teacher(rt_trainer *t, const rt_objective *o) {
     rt_config *c = &t->config;
-    const bool augmented = t->batches.augment.flip || t->batches.augment.crop_pad > 0 || t->batches.augment.shift > 0 ||
-                           t->batches.augment.rotate > 0;
+    const bool augmented = t->batches.augment.flip || t->batches.augment.crop_pad > 0 ||
+                           t->batches.augment.shift > 0 || t->batches.augment.rotate > 0;
     const bool needed = (o->needs & RT_OBJ_TEACHER) != 0, said = rt_config_is_set(c, "online-teacher");
     const char *reason = online_reason(t);
-    RT_FAIL_IF(needed && !c->teacher, RT_E_USAGE, "objective %s needs a teacher: --teacher DIR, or logits:FILE.npy", o->name);
+    RT_FAIL_IF(needed && !c->teacher, RT_E_USAGE,
+               "objective %s needs a teacher: --teacher DIR, or logits:FILE.npy", o->name);
     if (!c->teacher) {
         c->online_teacher = false;
-        RT_FAIL_IF(c->init_from_teacher || reason, RT_E_USAGE, "%s: needs a teacher", reason ? reason : "--init-from-teacher");
+        RT_FAIL_IF(c->init_from_teacher || reason, RT_E_USAGE, "%s: needs a teacher",
+                   reason ? reason : "--init-from-teacher");
         return RT_OK;
     }
     RT_TRY(rt_teacher_open(&t->teacher, c->teacher));
-    RT_FAIL_IF(reason && said && !c->online_teacher, RT_E_USAGE, "%s moves what teachers answer for: they run in each step, not once", reason);
+    RT_FAIL_IF(reason && said && !c->online_teacher, RT_E_USAGE,
+               "%s moves what teachers answer for: they run in each step, not once", reason);
     if (!said)
-        c->online_teacher = reason || (needed && augmented && t->teacher->model && (o->needs & RT_OBJ_DIRICHLET) == 0);
+        c->online_teacher =
+            reason || (needed && augmented && t->teacher->model && (o->needs & RT_OBJ_DIRICHLET) == 0);
     if (c->online_teacher)
         RT_TRY(rt_teacher_check_online(t->teacher, reason ? reason : "--online-teacher"));
-    RT_FAIL_IF(c->init_from_teacher && !t->teacher->model, RT_E_USAGE, "--init-from-teacher: stored logits have no weights; give the run");
+    RT_FAIL_IF(c->init_from_teacher && !t->teacher->model, RT_E_USAGE,
+               "--init-from-teacher: stored logits have no weights; give the run");
     return RT_OK;
 }
 
@@ -183,7 +193,8 @@ static rt_status make_phases(rt_trainer *t, const rt_method *m, const rt_objecti
     RT_TRY(complete_student(t, last->student));
     t->nphases = 1;
     const char *colon = strchr(last->student, ':');
-    const bool grows = m && m->grow && rt_str_starts(last->student, "hydra:") && strcmp(colon, ":1") != 0 && (o->needs & RT_OBJ_PAIRED) != 0;
+    const bool grows = m && m->grow && rt_str_starts(last->student, "hydra:") && strcmp(colon, ":1") != 0 &&
+                       (o->needs & RT_OBJ_PAIRED) != 0;
     const int64_t first = RT_MIN((int64_t)floor(c->grow_fraction * (double)c->epochs + 0.5), c->epochs - 1);
     if (!grows || first < 1)
         return RT_OK;
@@ -207,8 +218,9 @@ rt_status rt_trainer_resolve(rt_trainer *t) {
         resolve_arch(t);
         RT_FAIL_IF(c->aux && (o->needs & RT_OBJ_OOD) == 0 && (o->needs & RT_OBJ_TEACHER) == 0, RT_E_USAGE,
                    "--aux: objective %s learns from labels, and these inputs have none", o->name);
-        RT_FAIL_IF(c->aux && (o->needs & RT_OBJ_OOD) == 0 && (c->alpha < 1 || (o->needs & RT_OBJ_LABELS) != 0), RT_E_USAGE,
-                   "--aux: these inputs have no labels, so --alpha must be 1");
+        RT_FAIL_IF(c->aux && (o->needs & RT_OBJ_OOD) == 0 &&
+                       (c->alpha < 1 || (o->needs & RT_OBJ_LABELS) != 0),
+                   RT_E_USAGE, "--aux: these inputs have no labels, so --alpha must be 1");
     } else {
         RT_TRY(find_objective(&o, "labels"));
         if (!c->student)
@@ -237,7 +249,8 @@ rt_distill_config rt_trainer_what(const rt_trainer *t) {
     const rt_phase *p = &t->phases[t->phase];
     const rt_config *c = &t->config;
     /* a single head has no pair to compare */
-    const bool alone = t->phase < t->nphases - 1 && t->perturb && (t->perturb->needs & RT_NEEDS_STUDENT_PAIR) != 0;
+    const bool alone =
+        t->phase < t->nphases - 1 && t->perturb && (t->perturb->needs & RT_NEEDS_STUDENT_PAIR) != 0;
     rt_distill_config w = {.student = t->model->student,
                            .objective = p->objective,
                            .perturb = alone ? NULL : t->perturb,
@@ -266,5 +279,6 @@ double rt_trainer_temperature(const rt_trainer *t, int64_t epoch) {
     const rt_phase *p = &t->phases[t->phase];
     if (t->verb != RT_VERB_DISTILL)
         return 1;
-    return rt_method_temperature(t->config.temperature, t->config.anneal, (double)(epoch - p->first) / (double)RT_MAX(p->epochs, 1));
+    return rt_method_temperature(t->config.temperature, t->config.anneal,
+                                 (double)(epoch - p->first) / (double)RT_MAX(p->epochs, 1));
 }

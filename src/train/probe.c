@@ -1,6 +1,7 @@
 /*
- * probe.c - how far members are from each other on a few fixed rows, once per epoch: the diversity of student and teachers, before and after the
- * perturbation. It is the graph of rt_probe_build on one exec; stored teachers are measured by their stored outputs.
+ * probe.c - how far members are from each other on a few fixed rows, once per epoch: the diversity of student
+ * and teachers, before and after the perturbation. It is the graph of rt_probe_build on one exec; stored
+ * teachers are measured by their stored outputs.
  */
 #include "base/alloc.h"
 #include "train/train_int.h"
@@ -47,8 +48,8 @@ static rt_status probe_init(rt_probe *p, rt_params *params, const rt_subset *set
     return RT_OK;
 }
 
-rt_status rt_probe_create(rt_probe **out, const rt_distill_config *what, rt_params *params, const rt_subset *set, rt_shape row,
-                          rt_pool *pool) {
+rt_status rt_probe_create(rt_probe **out, const rt_distill_config *what, rt_params *params,
+                          const rt_subset *set, rt_shape row, rt_pool *pool) {
     *out = NULL;
     rt_probe *p;
     RT_TRY(rt_calloc(&p, 1, sizeof *p));
@@ -79,8 +80,8 @@ static void bind_block(const rt_probe *p, const rt_params *table, int first, con
         rt_exec_bind_param(p->exec, first + k, (void *)(uintptr_t)(block + rt_params_get(table, k)->offset));
 }
 
-void rt_probe_run(rt_probe *p, const float *block, const float *const *teachers, double temperature, const int32_t pair[2], uint64_t seed,
-                  int64_t step) {
+void rt_probe_run(rt_probe *p, const float *block, const float *const *teachers, double temperature,
+                  const int32_t pair[2], uint64_t seed, int64_t step) {
     if (!p->exec)
         return;
     p->temperature = (float)temperature;
@@ -89,7 +90,9 @@ void rt_probe_run(rt_probe *p, const float *block, const float *const *teachers,
     for (int c = 0; c < p->program.nteacher; c++) {
         const int who = p->program.teacher[c].member;
         bind_block(p, p->what.teacher_params, p->program.teacher[c].first,
-                   teachers[who >= 0 ? who : who == -1 ? pair[0] : pair[1]]);
+                   teachers[who >= 0    ? who
+                            : who == -1 ? pair[0]
+                                        : pair[1]]);
     }
     rt_exec_run(&p->exec, &(rt_run){.seed = seed, .step = (uint64_t)step}, 1, p->pool);
 }

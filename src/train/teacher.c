@@ -1,13 +1,15 @@
 /*
  * teacher.c - what a student learns from: the members of a run, or outputs that somebody stored.
  *
- * Outputs of all training rows are computed once, on the rows as they are, and kept in a file whose name is made from everything they depend on:
+ * Outputs of all training rows are computed once, on the rows as they are, and kept in a file whose name is
+ * made from everything they depend on:
  *
- *     DIR/teacher-KEY.npy (N, M, K) float32        KEY = SHA-256 (weights and metadata of the teacher, rows and labels of the data)
- *     DIR/teacher-KEY.sha256                       of the numbers: a damaged file is computed again, not believed
+ *     DIR/teacher-KEY.npy        (N, M, K) float32; KEY is a SHA-256 of teacher and data
+ *     DIR/teacher-KEY.sha256     of the numbers: a damaged file is computed again, not believed
  *
- * In memory they are what the student's loss reads: logits; or, of a regression, mean and log-variance in the student's scaling of the target. The
- * file has the teacher's own form (rt_model_predict), the same as `predict --logits` writes and `--teacher logits:FILE.npy` reads.
+ * In memory they are what the student's loss reads: logits; or, of a regression, mean and log-variance in the
+ * student's scaling of the target. The file has the teacher's own form (rt_model_predict), the same as
+ * `predict --logits` writes and `--teacher logits:FILE.npy` reads.
  */
 #include "base/alloc.h"
 #include "base/sha256.h"
@@ -56,12 +58,15 @@ static size_t room(void) {
 
 static rt_status alloc_outputs(rt_teacher *t, int64_t rows) {
     size_t floats, bytes;
-    RT_FAIL_IF(!rt_size_mul((size_t)rows, (size_t)t->members, &floats) || !rt_size_mul(floats, (size_t)t->outputs, &floats) ||
+    RT_FAIL_IF(!rt_size_mul((size_t)rows, (size_t)t->members, &floats) ||
+                   !rt_size_mul(floats, (size_t)t->outputs, &floats) ||
                    !rt_size_mul(floats, sizeof(float), &bytes) || bytes > room(),
                RT_E_MEMORY,
-               "outputs of %d teachers for %lld rows do not fit in memory (%.1f GiB); --online-teacher runs them in each step "
+               "outputs of %d teachers for %lld rows do not fit in memory (%.1f GiB); --online-teacher runs "
+               "them in each step "
                "instead",
-               t->members, (long long)rows, (double)rows * t->members * (double)t->outputs * 4 / 1073741824.0);
+               t->members, (long long)rows,
+               (double)rows * t->members * (double)t->outputs * 4 / 1073741824.0);
     RT_TRY(rt_alloc(&t->logits, RT_MAX(bytes, (size_t)1)));
     t->rows = rows;
     return RT_OK;
@@ -73,7 +78,8 @@ static rt_status check_outputs(const rt_teacher *t, const char *name) {
     for (int64_t r = 0; r < t->rows; r++)
         for (int m = 0; m < t->members; m++)
             for (int64_t k = 0; k < t->outputs; k++, v++)
-                RT_FAIL_IF(!isfinite(*v), RT_E_INPUT, "%s: the number of row %lld, member %d, output %lld is not finite (%g)", name,
+                RT_FAIL_IF(!isfinite(*v), RT_E_INPUT,
+                           "%s: the number of row %lld, member %d, output %lld is not finite (%g)", name,
                            (long long)r, m, (long long)k, (double)*v);
     return RT_OK;
 }
@@ -84,9 +90,12 @@ static rt_status take_array(rt_teacher *t, const rt_npy *a, const char *path) {
     RT_FAIL_IF(a->kind != 'f' || (a->itemsize != 4 && a->itemsize != 8), RT_E_INPUT,
                "%s: holds numbers of type %c%d, wanted float32 or float64", path, a->kind, a->itemsize);
     RT_FAIL_IF((s->rank != 3 && s->rank != 2) || rt_shape_elems(s) < 1, RT_E_INPUT,
-               "%s: has %d axes, wanted rows x members x outputs, or rows x outputs of one teacher, none of them empty", path, s->rank);
+               "%s: has %d axes, wanted rows x members x outputs, or rows x outputs of one teacher, none of "
+               "them empty",
+               path, s->rank);
     const int64_t members = s->rank == 3 ? s->d[1] : 1;
-    RT_FAIL_IF(members > 10000, RT_E_INPUT, "%s: %lld members; at most 10000 are supported", path, (long long)members);
+    RT_FAIL_IF(members > 10000, RT_E_INPUT, "%s: %lld members; at most 10000 are supported", path,
+               (long long)members);
     t->members = (int)members;
     t->outputs = s->d[s->rank - 1];
     RT_TRY(alloc_outputs(t, s->d[0]));
@@ -162,18 +171,24 @@ rt_status rt_teacher_check(const rt_teacher *t, const rt_dataset *d, int64_t row
     }
     const bool regression = rt_dataset_task(d) == RT_TASK_REGRESSION;
     const int64_t want = regression ? 2 : rt_dataset_classes(d);
-    RT_FAIL_IF(t->outputs != want, RT_E_INPUT, "--teacher: the stored outputs are %lld per row and member, %s wants %lld%s",
-               (long long)t->outputs, rt_dataset_spec(d), (long long)want, regression ? " (mean and variance)" : " classes");
-    RT_FAIL_IF(t->rows != rows, RT_E_INPUT, "--teacher: outputs of %lld rows are stored, the training part has %lld", (long long)t->rows,
+    RT_FAIL_IF(t->outputs != want, RT_E_INPUT,
+               "--teacher: the stored outputs are %lld per row and member, %s wants %lld%s",
+               (long long)t->outputs, rt_dataset_spec(d), (long long)want,
+               regression ? " (mean and variance)" : " classes");
+    RT_FAIL_IF(t->rows != rows, RT_E_INPUT,
+               "--teacher: outputs of %lld rows are stored, the training part has %lld", (long long)t->rows,
                (long long)rows);
     for (int64_t i = 0; regression && i < t->rows * t->members; i++)
-        RT_FAIL_IF(t->logits[2 * i + 1] <= 0, RT_E_INPUT, "--teacher: the variance of row %lld, member %lld is %g", (long long)(i / t->members),
+        RT_FAIL_IF(t->logits[2 * i + 1] <= 0, RT_E_INPUT,
+                   "--teacher: the variance of row %lld, member %lld is %g", (long long)(i / t->members),
                    (long long)(i % t->members), (double)t->logits[2 * i + 1]);
     return RT_OK;
 }
 
 rt_status rt_teacher_check_online(const rt_teacher *t, const char *why) {
-    RT_FAIL_IF(!t->model, RT_E_USAGE, "%s: teachers must run in each step, and stored logits cannot; give the run of the teacher", why);
+    RT_FAIL_IF(!t->model, RT_E_USAGE,
+               "%s: teachers must run in each step, and stored logits cannot; give the run of the teacher",
+               why);
     RT_FAIL_IF(strcmp(rt_student_spec(rt_model_student(t->model)), "single") != 0, RT_E_USAGE,
                "%s: teachers must run in each step, which needs plain networks; this teacher is a %s", why,
                rt_student_spec(rt_model_student(t->model)));
@@ -182,7 +197,8 @@ rt_status rt_teacher_check_online(const rt_teacher *t, const char *why) {
 
 /* ---- computing, or finding them computed ---- */
 
-static rt_status cache_paths(char **npy, char **sum, const rt_teacher *t, const char *dir, const char *data_hash) {
+static rt_status cache_paths(char **npy, char **sum, const rt_teacher *t, const char *dir,
+                             const char *data_hash) {
     char key[65], name[96];
     rt_sha256 sha;
     uint8_t digest[32];
@@ -204,8 +220,8 @@ static bool read_cache(rt_teacher *t, const char *npy, const char *sum) {
     uint8_t *text = NULL;
     size_t n = 0;
     char have[65];
-    bool ok = rt_file_exists(npy) && rt_file_exists(sum) && rt_file_read(sum, 256, &text, &n) == RT_OK && n >= 64 &&
-              rt_npy_read(&a, npy, room()) == RT_OK;
+    bool ok = rt_file_exists(npy) && rt_file_exists(sum) && rt_file_read(sum, 256, &text, &n) == RT_OK &&
+              n >= 64 && rt_npy_read(&a, npy, room()) == RT_OK;
     const rt_shape want = rt_shape3(t->rows, t->members, t->outputs);
     ok = ok && a.kind == 'f' && a.itemsize == 4 && rt_shape_equal(&a.shape, &want);
     if (ok) {
@@ -234,8 +250,8 @@ static void mean_logits(float *z, int64_t n, double offset) {
         z[i] = z[i] > 40 ? z[i] : (float)log(exp((double)z[i]) + offset);
 }
 
-rt_status rt_teacher_compute(rt_teacher *t, const rt_part *p, const char *data_hash, const char *dir, rt_pool *pool,
-                             const volatile sig_atomic_t *stop) {
+rt_status rt_teacher_compute(rt_teacher *t, const rt_part *p, const char *data_hash, const char *dir,
+                             rt_pool *pool, const volatile sig_atomic_t *stop) {
     char *npy = NULL, *sum = NULL;
     double offset = 0;
     rt_status st = RT_OK;

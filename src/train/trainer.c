@@ -1,5 +1,6 @@
 /*
- * trainer.c - the verbs `train` and `distill`: steps, epochs, validation, checkpoints, and the files of a run.
+ * trainer.c - the verbs `train` and `distill`: steps, epochs, validation, checkpoints, and the files of a
+ * run.
  *
  *     for each epoch:  steps (the stop flag is looked at before each) -> validation -> keep the best -> log
  *                      -> the next phase, if this was the last epoch of one -> checkpoint, if it is time
@@ -118,7 +119,8 @@ static rt_status run_steps(rt_trainer *t) {
 
 /* ---- the end of an epoch ---- */
 
-/* Weights of a higher temperature are not comparable: the spread of a Dirichlet is that of its temperature. So while it falls the newest are kept. */
+/* Weights of a higher temperature are not comparable: the spread of a Dirichlet is that of its temperature.
+ * So while it falls the newest are kept. */
 static void keep_weights(rt_trainer *t) {
     rt_progress_state *at = &t->at;
     const double now = rt_trainer_temperature(t, at->epoch);
@@ -143,8 +145,8 @@ static void measure_diversity(rt_trainer *t) {
     if (!t->probe)
         return;
     rt_trainer_pair(t, t->at.epoch, 1, pair);
-    rt_probe_run(t->probe, rt_step_values(t->step, 0), t->teacher ? t->teacher->blocks : NULL, rt_trainer_temperature(t, t->at.epoch), pair, t->seeds[0],
-                 t->at.epoch);
+    rt_probe_run(t->probe, rt_step_values(t->step, 0), t->teacher ? t->teacher->blocks : NULL,
+                 rt_trainer_temperature(t, t->at.epoch), pair, t->seeds[0], t->at.epoch);
 }
 
 static rt_status run_epoch(rt_trainer *t) {
@@ -187,7 +189,8 @@ static rt_status save_one(rt_trainer *t, const rt_model *model, int m, const cha
     return st;
 }
 
-/* What a student collapses to is the model; what it was before stays beside it, for those who want to look. */
+/* What a student collapses to is the model; what it was before stays beside it, for those who want to look.
+ */
 static rt_status save_models(rt_trainer *t) {
     for (int m = 0; m < t->members; m++) {
         char name[48];
@@ -195,8 +198,8 @@ static rt_status save_models(rt_trainer *t) {
             memcpy(rt_model_weights(t->model, m), rt_step_values(t->step, m),
                    (size_t)t->model->floats * sizeof(float));
         if (t->ship != t->model) {
-            RT_TRY(rt_student_merge(t->model->student, t->model->params, rt_model_block(t->model, m), t->ship->params,
-                                    rt_model_weights(t->ship, m)));
+            RT_TRY(rt_student_merge(t->model->student, t->model->params, rt_model_block(t->model, m),
+                                    t->ship->params, rt_model_weights(t->ship, m)));
             if (t->members == 1)
                 strcpy(name, "members.safetensors");
             else
@@ -336,7 +339,8 @@ static rt_status run(rt_trainer *t, rt_train_result *r) {
     return finish(t, r);
 }
 
-rt_status rt_trainer_run(const rt_config *c, unsigned verb, const rt_train_hooks *hooks, rt_train_result *out) {
+rt_status rt_trainer_run(const rt_config *c, unsigned verb, const rt_train_hooks *hooks,
+                         rt_train_result *out) {
     rt_config merged;
     char *config_path = NULL;
     rt_trainer t = {.verb = verb, .config = *c, .hooks = hooks};

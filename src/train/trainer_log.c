@@ -86,10 +86,9 @@ rt_status rt_trainer_log_epoch(rt_trainer *t) {
     double rows = (double)t->epoch_rows;
     begin_line(t, &j, "epoch");
     rt_json_i64(&j, "epoch", t->at.epoch + 1);
-    rt_json_f64(
-        &j, "lr",
-        rt_schedule_lr(&t->schedule, (double)(t->at.epoch - t->phases[t->phase].first) +
-                                         (double)(t->nbatches - 1) / (double)t->nbatches));
+    rt_json_f64(&j, "lr",
+                rt_schedule_lr(&t->schedule, (double)(t->at.epoch - t->phases[t->phase].first) +
+                                                 (double)(t->nbatches - 1) / (double)t->nbatches));
     if (t->nphases > 1)
         rt_json_i64(&j, "phase", t->phase + 1);
     if (t->verb == RT_VERB_DISTILL)
@@ -188,19 +187,19 @@ void rt_trainer_progress(rt_trainer *t, bool epoch_end, const char *note) {
     t->last_progress = now;
     double rows = epoch_end ? (double)t->epoch_rows : (double)rows_so_far(t);
     int64_t all = t->c->epochs * t->nbatches, done = t->at.step - t->first_step;
-    rt_progress p = {.epoch = t->at.epoch + 1,
-                     .epochs = t->c->epochs,
-                     .step = t->at.index,
-                     .steps = t->nbatches,
-                     .loss = rows > 0 ? rt_mean(t->at.loss_sum, t->members) / rows : NAN,
-                     .accuracy = rows > 0 && counts_right(t) ? rt_mean(t->at.correct, t->members) / rows : NAN,
-                     .samples_per_s = rt_trainer_rate(t),
-                     .seconds = rt_trainer_seconds(t),
-                     .seconds_left =
-                         done > 0 ? (now - t->started) * (double)(all - t->at.step) / (double)done : NAN,
-                     .epoch_end = epoch_end,
-                     .valid_loss = epoch_end ? rt_mean(t->valid_loss, t->members) : NAN,
-                     .valid_accuracy = epoch_end ? rt_mean(t->valid_accuracy, t->members) : NAN,
-                     .note = note};
+    rt_progress p = {
+        .epoch = t->at.epoch + 1,
+        .epochs = t->c->epochs,
+        .step = t->at.index,
+        .steps = t->nbatches,
+        .loss = rows > 0 ? rt_mean(t->at.loss_sum, t->members) / rows : NAN,
+        .accuracy = rows > 0 && counts_right(t) ? rt_mean(t->at.correct, t->members) / rows : NAN,
+        .samples_per_s = rt_trainer_rate(t),
+        .seconds = rt_trainer_seconds(t),
+        .seconds_left = done > 0 ? (now - t->started) * (double)(all - t->at.step) / (double)done : NAN,
+        .epoch_end = epoch_end,
+        .valid_loss = epoch_end ? rt_mean(t->valid_loss, t->members) : NAN,
+        .valid_accuracy = epoch_end ? rt_mean(t->valid_accuracy, t->members) : NAN,
+        .note = note};
     t->hooks->progress(t->hooks->user, &p);
 }

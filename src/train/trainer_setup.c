@@ -64,7 +64,8 @@ static rt_status make_model(rt_trainer *t) {
         a.mean = mean;
         a.std = mean + norm;
     }
-    if (t->regression && t->teacher && t->teacher->model) { /* one scaling for both, so that teachers can run in the step */
+    if (t->regression && t->teacher &&
+        t->teacher->model) { /* one scaling for both, so that teachers can run in the step */
         target_mean = t->teacher->model->target_mean;
         target_std = t->teacher->model->target_std;
     }
@@ -98,7 +99,8 @@ static rt_status make_step(rt_trainer *t) {
         rt_params_init(t->model->params, rt_step_values(t->step, m), t->seeds[m]);
         if (c->init_from_teacher && t->phase == t->nphases - 1)
             RT_TRY(rt_reconstruct_student(t->model->student, t->model->params, rt_step_values(t->step, m),
-                                          rt_model_params(t->teacher->model), t->teacher->blocks, t->teacher->members, NULL));
+                                          rt_model_params(t->teacher->model), t->teacher->blocks,
+                                          t->teacher->members, NULL));
     }
     return RT_OK;
 }
@@ -123,8 +125,8 @@ static rt_status parse_group_decay(rt_trainer *t) {
         if (*s != ',')
             break;
     }
-    RT_FAIL_IF(n + 1 != groups, RT_E_USAGE, "--group-decay: %lld numbers for the %lld depth groups of %s", (long long)n + 1,
-               (long long)groups, t->c->arch);
+    RT_FAIL_IF(n + 1 != groups, RT_E_USAGE, "--group-decay: %lld numbers for the %lld depth groups of %s",
+               (long long)n + 1, (long long)groups, t->c->arch);
     return RT_OK;
 }
 
@@ -189,14 +191,16 @@ rt_status rt_trainer_enter(rt_trainer *t, int phase) {
 rt_status rt_trainer_grow(rt_trainer *t) {
     for (int m = 0; m < t->members; m++)
         if (!t->keep_best || t->at.kept_epoch[m] == 0)
-            memcpy(rt_model_weights(t->model, m), rt_step_values(t->step, m), (size_t)t->model->floats * sizeof(float));
+            memcpy(rt_model_weights(t->model, m), rt_step_values(t->step, m),
+                   (size_t)t->model->floats * sizeof(float));
     if (t->ship != t->model)
         rt_model_destroy(&t->ship);
     rt_model *from = t->model;
     t->model = t->ship = NULL;
     rt_status st = rt_trainer_enter(t, t->phase + 1);
     for (int m = 0; st == RT_OK && m < t->members; m++) {
-        st = rt_student_grow(from->params, rt_model_block(from, m), t->model->params, rt_step_values(t->step, m));
+        st = rt_student_grow(from->params, rt_model_block(from, m), t->model->params,
+                             rt_step_values(t->step, m));
         t->at.kept_loss[m] = t->at.kept_accuracy[m] = NAN;
         t->at.kept_epoch[m] = 0;
     }
@@ -212,15 +216,16 @@ static rt_status check_range(const rt_trainer *t) {
     const int64_t floats = rt_shape_elems(&t->batches.row);
     for (int64_t i = 0; t->perturb && p->f32 && i < p->n * floats; i++)
         RT_FAIL_IF(!(p->f32[i] >= 0 && p->f32[i] <= 1), RT_E_USAGE,
-                   "perturbation %s keeps inputs in [0, 1], as pictures are; row %lld of the data has %g", t->perturb->name,
-                   (long long)(i / floats), (double)p->f32[i]);
+                   "perturbation %s keeps inputs in [0, 1], as pictures are; row %lld of the data has %g",
+                   t->perturb->name, (long long)(i / floats), (double)p->f32[i]);
     return RT_OK;
 }
 
 static void hash_inputs(rt_trainer *t) {
     rt_sha256 sha;
     uint8_t digest[32];
-    const char *const parts[] = {rt_dataset_hash(t->data), t->aux.source ? rt_dataset_hash(t->aux.source) : NULL,
+    const char *const parts[] = {rt_dataset_hash(t->data),
+                                 t->aux.source ? rt_dataset_hash(t->aux.source) : NULL,
                                  t->teacher ? t->teacher->digest : NULL};
     snprintf(t->data_hash, sizeof t->data_hash, "%s", parts[0]);
     if (!parts[1] && !parts[2])
@@ -258,12 +263,14 @@ rt_status rt_trainer_teach(rt_trainer *t) {
     snprintf(hash, sizeof hash, "%s", t->data_hash);
     t->started = rt_time_now();
     rt_trainer_progress(t, false, "asking the teacher");
-    RT_TRY_GOTO(rt_teacher_compute(t->teacher, t->train.part, hash, dir, t->pool, t->hooks ? t->hooks->stop : NULL));
+    RT_TRY_GOTO(
+        rt_teacher_compute(t->teacher, t->train.part, hash, dir, t->pool, t->hooks ? t->hooks->stop : NULL));
     const rt_subset *rows = t->valid.n > 0 ? &t->valid : &t->train;
     if (t->regression)
         rt_teacher_standardise(t->teacher, t->model->target_mean, t->model->target_std);
     else
-        t->teacher_diversity = rt_teacher_diversity(t->teacher, rows->index, RT_MIN(rows->n, (int64_t)VALID_BATCH));
+        t->teacher_diversity =
+            rt_teacher_diversity(t->teacher, rows->index, RT_MIN(rows->n, (int64_t)VALID_BATCH));
 done:
     rt_free(dir);
     return st;
@@ -289,8 +296,8 @@ static rt_status make_buffers(rt_trainer *t) {
         RT_TRY(rt_calloc(&t->target, targets, sizeof *t->target));
     if (t->teacher && !t->c->online_teacher) {
         size_t floats;
-        RT_FAIL_IF(!rt_size_mul(targets, (size_t)t->teacher->members * (size_t)t->teacher->outputs, &floats), RT_E_MEMORY,
-                   "the batch is too large");
+        RT_FAIL_IF(!rt_size_mul(targets, (size_t)t->teacher->members * (size_t)t->teacher->outputs, &floats),
+                   RT_E_MEMORY, "the batch is too large");
         RT_TRY(rt_calloc(&t->teacher_rows, floats, sizeof *t->teacher_rows));
     }
     RT_TRY(rt_calloc(&t->mean_p, (size_t)RT_MAX(2, rt_dataset_classes(t->data)), sizeof *t->mean_p));
@@ -331,7 +338,8 @@ rt_status rt_trainer_open(rt_trainer *t) {
         t->epoch_rows += rt_batch_rows(&t->batches, i);
     RT_TRY(check_range(t));
     RT_TRY(make_buffers(t));
-    for (int phase = t->nphases - 1; phase >= 0; phase--) /* a later phase that cannot be is refused before the first step */
+    for (int phase = t->nphases - 1; phase >= 0;
+         phase--) /* a later phase that cannot be is refused before the first step */
         RT_TRY(rt_trainer_enter(t, phase));
     return RT_OK;
 }

@@ -1,13 +1,17 @@
 /*
- * trainer_valid.c - how good the networks of a run are on the rows held out: the likelihood and accuracy of what would be shipped now.
+ * trainer_valid.c - how good the networks of a run are on the rows held out: the likelihood and accuracy of
+ * what would be shipped now.
  *
- * Members inside a student are averaged in probability; a Dirichlet is judged by its mean; a regression by the mixture of its Gaussians.
+ * Members inside a student are averaged in probability; a Dirichlet is judged by its mean; a regression by
+ * the mixture of its Gaussians.
  */
 #include "train/train_int.h"
 #include <math.h>
 
-/* -ln of the mean over members of softmax(z)_y, in double; p (k) takes the mean. right: is y its largest? offset: that of a Dirichlet. */
-static double mean_nll(const float *z, int64_t stride, int members, int64_t k, int32_t y, double offset, double *p, bool *right) {
+/* -ln of the mean over members of softmax(z)_y, in double; p (k) takes the mean. right: is y its largest?
+ * offset: that of a Dirichlet. */
+static double mean_nll(const float *z, int64_t stride, int members, int64_t k, int32_t y, double offset,
+                       double *p, bool *right) {
     for (int64_t j = 0; j < k; j++)
         p[j] = 0;
     for (int m = 0; m < members; m++, z += stride) {
@@ -61,8 +65,8 @@ static void take_valid(void *user, int network, int64_t row, int64_t n, const fl
             t->valid_loss[network] += mixture_nll(y, stride, members, target);
         } else {
             bool right = false;
-            t->valid_loss[network] += mean_nll(y, stride, members, k, t->valid.part->label[at],
-                                              offset, t->mean_p, &right);
+            t->valid_loss[network] +=
+                mean_nll(y, stride, members, k, t->valid.part->label[at], offset, t->mean_p, &right);
             t->valid_accuracy[network] += right;
         }
     }
@@ -74,7 +78,8 @@ static rt_status merge(rt_trainer *t) {
         t->blocks[m] = rt_step_values(t->step, m);
         if (t->ship == t->model)
             continue;
-        RT_TRY(rt_student_merge(t->model->student, t->model->params, t->blocks[m], t->ship->params, rt_model_weights(t->ship, m)));
+        RT_TRY(rt_student_merge(t->model->student, t->model->params, t->blocks[m], t->ship->params,
+                                rt_model_weights(t->ship, m)));
         t->blocks[m] = rt_model_block(t->ship, m);
     }
     return RT_OK;

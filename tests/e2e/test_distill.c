@@ -1,6 +1,7 @@
 /*
- * test_distill.c - whole distillations on a tiny problem: every preset runs, goes on after an interruption to the same bits, and does not notice
- * threads; teachers from runs and from files teach the same; what does not fit is refused with a sentence.
+ * test_distill.c - whole distillations on a tiny problem: every preset runs, goes on after an interruption to
+ * the same bits, and does not notice threads; teachers from runs and from files teach the same; what does not
+ * fit is refused with a sentence.
  *
  * Equality is judged by the SHA-256 of the model files.
  */
@@ -58,7 +59,8 @@ static void set_flags(rt_config *c, unsigned verb, const flag *f) {
     }
 }
 
-static rt_status run(unsigned verb, const char *name, const flag *a, const flag *b, const flag *d, rt_train_result *out) {
+static rt_status run(unsigned verb, const char *name, const flag *a, const flag *b, const flag *d,
+                     rt_train_result *out) {
     rt_config c;
     rt_train_result local;
     expect(rt_config_init(&c), RT_OK);
@@ -67,7 +69,8 @@ static rt_status run(unsigned verb, const char *name, const flag *a, const flag 
     set_flags(&c, verb, b);
     set_flags(&c, verb, d);
     set_flags(&c, verb, (flag[]){{"out", at(name)}, {NULL, NULL}});
-    rt_status st = verb == RT_VERB_TRAIN ? rt_train_run(&c, NULL, out ? out : &local) : rt_distill_run(&c, NULL, out ? out : &local);
+    rt_status st = verb == RT_VERB_TRAIN ? rt_train_run(&c, NULL, out ? out : &local)
+                                         : rt_distill_run(&c, NULL, out ? out : &local);
     rt_config_deinit(&c);
     return st;
 }
@@ -141,8 +144,11 @@ static int set_up(void **state) {
         return -1;
     write_tables();
     expect(run(RT_VERB_TRAIN, "teacher", TEACHER, NULL, NULL, NULL), RT_OK);
-    expect(run(RT_VERB_TRAIN, "unit-teacher", TEACHER, (flag[]){{"data", "csv:@unit.csv,target=y"}, {NULL, NULL}}, NULL, NULL), RT_OK);
-    expect(run(RT_VERB_TRAIN, "line-teacher", TEACHER, (flag[]){{"data", "csv:@line.csv,target=y,task=regression"}, {NULL, NULL}}, NULL, NULL),
+    expect(run(RT_VERB_TRAIN, "unit-teacher", TEACHER,
+               (flag[]){{"data", "csv:@unit.csv,target=y"}, {NULL, NULL}}, NULL, NULL),
+           RT_OK);
+    expect(run(RT_VERB_TRAIN, "line-teacher", TEACHER,
+               (flag[]){{"data", "csv:@line.csv,target=y,task=regression"}, {NULL, NULL}}, NULL, NULL),
            RT_OK);
     return 0;
 }
@@ -161,9 +167,16 @@ typedef struct preset {
     flag more[8];
 } preset;
 
-#define SPIRAL {"teacher", "@teacher"}
-#define UNIT {"teacher", "@unit-teacher"}, {"data", "csv:@unit.csv,target=y"}
-#define LINE {"teacher", "@line-teacher"}, {"data", "csv:@line.csv,target=y,task=regression"}
+#define SPIRAL                                                                                               \
+    { "teacher", "@teacher" }
+#define UNIT                                                                                                 \
+    {"teacher", "@unit-teacher"}, {                                                                          \
+        "data", "csv:@unit.csv,target=y"                                                                     \
+    }
+#define LINE                                                                                                 \
+    {"teacher", "@line-teacher"}, {                                                                          \
+        "data", "csv:@line.csv,target=y,task=regression"                                                     \
+    }
 static const preset presets[] = {
     {"kd", {SPIRAL, {"method", "kd"}}},
     {"kd-labels", {SPIRAL, {"method", "kd"}, {"alpha", "0.7"}}},
@@ -210,7 +223,8 @@ static void test_threads_do_not_matter(void **state) {
         for (int threads = 1; threads <= 3; threads++) {
             char count[16];
             snprintf(count, sizeof count, "%d", threads);
-            expect(run(RT_VERB_DISTILL, "threads", presets[i].more, (flag[]){{"threads", count}, {"force", "true"}, {NULL, NULL}}, NULL, NULL),
+            expect(run(RT_VERB_DISTILL, "threads", presets[i].more,
+                       (flag[]){{"threads", count}, {"force", "true"}, {NULL, NULL}}, NULL, NULL),
                    RT_OK);
             same_file(presets[i].name, "threads", file_of(&presets[i]));
         }
@@ -225,7 +239,8 @@ static void test_resume(void **state) {
             char count[16];
             snprintf(count, sizeof count, "%d", steps);
             st = run(RT_VERB_DISTILL, "stop", presets[i].more,
-                     (flag[]){{"stop-after", count}, {steps == 1 ? "force" : "resume", "true"}, {NULL, NULL}}, NULL, NULL);
+                     (flag[]){{"stop-after", count}, {steps == 1 ? "force" : "resume", "true"}, {NULL, NULL}},
+                     NULL, NULL);
         }
         expect(st, RT_OK);
         same_file(presets[i].name, "stop", file_of(&presets[i]));
@@ -258,7 +273,8 @@ static void store_logits(const char *run_name, const char *data, const char *fil
     rt_npy_deinit(&a);
 }
 
-/* Outputs stored in a file teach what the run does; so does a teacher that runs in each step, up to rounding. */
+/* Outputs stored in a file teach what the run does; so does a teacher that runs in each step, up to rounding.
+ */
 static void test_stored_teacher(void **state) {
     (void)state;
     store_logits("teacher", "spiral:n=40,noise=0.2,arms=3", "logits.npy");
@@ -269,18 +285,30 @@ static void test_stored_teacher(void **state) {
     static const char *const methods[] = {"kd", "latent-be", "end2", "hydra", "ae-kd"};
     for (int64_t i = 0; i < RT_COUNT(methods); i++) {
         const flag way[] = {{"method", methods[i]}, {"force", "true"}, {NULL, NULL}};
-        expect(run(RT_VERB_DISTILL, "by-run", way, arch, (flag[]){{"teacher", "@teacher"}, {NULL, NULL}}, NULL), RT_OK);
-        expect(run(RT_VERB_DISTILL, "by-file", way, arch, (flag[]){{"teacher", "logits:@logits.npy"}, {NULL, NULL}}, NULL), RT_OK);
-        expect(run(RT_VERB_DISTILL, "by-step", way, arch, (flag[]){{"teacher", "@teacher"}, {"online-teacher", "true"}, {NULL, NULL}}, NULL),
+        expect(
+            run(RT_VERB_DISTILL, "by-run", way, arch, (flag[]){{"teacher", "@teacher"}, {NULL, NULL}}, NULL),
+            RT_OK);
+        expect(run(RT_VERB_DISTILL, "by-file", way, arch,
+                   (flag[]){{"teacher", "logits:@logits.npy"}, {NULL, NULL}}, NULL),
+               RT_OK);
+        expect(run(RT_VERB_DISTILL, "by-step", way, arch,
+                   (flag[]){{"teacher", "@teacher"}, {"online-teacher", "true"}, {NULL, NULL}}, NULL),
                RT_OK);
         assert_true(distance("by-run", "by-file") == 0);
         const double d = distance("by-run", "by-step");
         if (!(d < 1e-4))
             fail_msg("%s: a teacher in the step differs by %g", methods[i], d);
     }
-    const flag line[] = {{"data", "csv:@line.csv,target=y,task=regression"}, {"method", "kd"}, {"force", "true"}, {NULL, NULL}};
-    expect(run(RT_VERB_DISTILL, "by-run", line, arch, (flag[]){{"teacher", "@line-teacher"}, {NULL, NULL}}, NULL), RT_OK);
-    expect(run(RT_VERB_DISTILL, "by-file", line, arch, (flag[]){{"teacher", "logits:@line.npy"}, {NULL, NULL}}, NULL), RT_OK);
+    const flag line[] = {{"data", "csv:@line.csv,target=y,task=regression"},
+                         {"method", "kd"},
+                         {"force", "true"},
+                         {NULL, NULL}};
+    expect(run(RT_VERB_DISTILL, "by-run", line, arch, (flag[]){{"teacher", "@line-teacher"}, {NULL, NULL}},
+               NULL),
+           RT_OK);
+    expect(run(RT_VERB_DISTILL, "by-file", line, arch,
+               (flag[]){{"teacher", "logits:@line.npy"}, {NULL, NULL}}, NULL),
+           RT_OK);
     assert_true(distance("by-run", "by-file") < 1e-4);
 }
 
@@ -289,7 +317,8 @@ static void test_cache(void **state) {
     (void)state;
     char **names, path[256];
     int64_t n;
-    const flag way[] = {{"teacher", "@teacher"}, {"method", "kd"}, {"cache", "@cache"}, {"force", "true"}, {NULL, NULL}};
+    const flag way[] = {
+        {"teacher", "@teacher"}, {"method", "kd"}, {"cache", "@cache"}, {"force", "true"}, {NULL, NULL}};
     expect(run(RT_VERB_DISTILL, "cached", way, NULL, NULL, NULL), RT_OK);
     same_file("kd", "cached", "model.safetensors");
     expect(rt_dir_list(at("cache"), &names, &n), RT_OK);
@@ -316,15 +345,23 @@ static void test_cache(void **state) {
 
 static const flag SGD[] = {{"optimiser", "sgd"}, {"keep", "last"}, {"force", "true"}, {NULL, NULL}};
 
-/* One member has no factors to differ by, and before the first step factors are one: a collapsed student is then the network it would have been. */
+/* One member has no factors to differ by, and before the first step factors are one: a collapsed student is
+ * then the network it would have been. */
 static void test_latent_be_is_a_network(void **state) {
     (void)state;
     static const flag teacher[] = {{"teacher", "@teacher"}, {NULL, NULL}};
-    expect(run(RT_VERB_DISTILL, "plain", SGD, teacher, (flag[]){{"method", "kd"}, {NULL, NULL}}, NULL), RT_OK);
-    expect(run(RT_VERB_DISTILL, "latent", SGD, teacher, (flag[]){{"method", "kd"}, {"student", "latent-be:1"}, {NULL, NULL}}, NULL), RT_OK);
+    expect(run(RT_VERB_DISTILL, "plain", SGD, teacher, (flag[]){{"method", "kd"}, {NULL, NULL}}, NULL),
+           RT_OK);
+    expect(run(RT_VERB_DISTILL, "latent", SGD, teacher,
+               (flag[]){{"method", "kd"}, {"student", "latent-be:1"}, {NULL, NULL}}, NULL),
+           RT_OK);
     assert_true(distance("plain", "latent") == 0);
-    expect(run(RT_VERB_DISTILL, "plain", SGD, teacher, (flag[]){{"method", "kd"}, {"epochs", "0"}, {NULL, NULL}}, NULL), RT_OK);
-    expect(run(RT_VERB_DISTILL, "latent", SGD, teacher, (flag[]){{"method", "latent-be"}, {"epochs", "0"}, {NULL, NULL}}, NULL), RT_OK);
+    expect(run(RT_VERB_DISTILL, "plain", SGD, teacher,
+               (flag[]){{"method", "kd"}, {"epochs", "0"}, {NULL, NULL}}, NULL),
+           RT_OK);
+    expect(run(RT_VERB_DISTILL, "latent", SGD, teacher,
+               (flag[]){{"method", "latent-be"}, {"epochs", "0"}, {NULL, NULL}}, NULL),
+           RT_OK);
     assert_true(distance("plain", "latent") == 0);
 }
 
@@ -340,9 +377,12 @@ static void test_equal_teachers(void **state) {
             memcpy(v + (r * 3 + m) * 3, v + r * 3 * 3, 3 * sizeof *v);
     expect(rt_npy_write(at("equal.npy"), RT_DTYPE_F32, &s, v), RT_OK);
     rt_npy_deinit(&a);
-    expect(run(RT_VERB_DISTILL, "equal", SGD, (flag[]){{"teacher", "logits:@equal.npy"}, {"arch", "mlp:8"}, {"method", "latent-be"}, {NULL, NULL}},
-               NULL, NULL),
-           RT_OK);
+    expect(
+        run(RT_VERB_DISTILL, "equal", SGD,
+            (flag[]){
+                {"teacher", "logits:@equal.npy"}, {"arch", "mlp:8"}, {"method", "latent-be"}, {NULL, NULL}},
+            NULL, NULL),
+        RT_OK);
     read_logits("equal/members.safetensors", "spiral:n=40,noise=0.2,arms=3", &a, &s);
     assert_int_equal(s.d[1], 3);
     v = (float *)(void *)a.data;
@@ -372,7 +412,9 @@ static void test_collapse(void **state) {
     rt_student *s;
     rt_params *params;
     float *block;
-    expect(rt_student_collapse(rt_model_student(before), rt_model_params(before), rt_model_block(before, 0), &s, &params, &block), RT_OK);
+    expect(rt_student_collapse(rt_model_student(before), rt_model_params(before), rt_model_block(before, 0),
+                               &s, &params, &block),
+           RT_OK);
     assert_memory_equal(block, rt_model_block(m, 0), (size_t)rt_params_floats(params) * sizeof(float));
     rt_free(block);
     rt_student_destroy(&s);
@@ -389,7 +431,8 @@ static void test_log(void **state) {
     } table[] = {
         {"latent-be", {"\"student_diversity\":", "\"teacher_diversity\":", "\"temperature\":4"}},
         {"latent-be-tdiv",
-         {"\"student_diversity\":", "\"teacher_diversity\":", "\"student_diversity_perturbed\":", "\"teacher_diversity_perturbed\":"}},
+         {"\"student_diversity\":", "\"teacher_diversity\":", "\"student_diversity_perturbed\":",
+          "\"teacher_diversity_perturbed\":"}},
         {"hydra", {"\"phase\":1", "\"phase\":2", "\"student_diversity\":"}},
         {"end2", {"\"temperature\":10", "\"teacher_diversity\":"}},
     };
@@ -406,7 +449,8 @@ static void test_log(void **state) {
     }
 }
 
-/* A Dirichlet of a high temperature is no candidate for the weights to keep, however right its classes are. */
+/* A Dirichlet of a high temperature is no candidate for the weights to keep, however right its classes are.
+ */
 static void test_keeps_cold_weights(void **state) {
     (void)state;
     for (int lr = 0; lr < 3; lr++) {
@@ -416,12 +460,18 @@ static void test_keeps_cold_weights(void **state) {
         rt_jdoc *doc;
         int64_t epoch;
         expect(run(RT_VERB_DISTILL, "cold",
-                   (flag[]){{"teacher", "@teacher"}, {"method", "end2"}, {"epochs", "4"}, {"anneal", "0.5"}, {"force", "true"}, {NULL, NULL}},
+                   (flag[]){{"teacher", "@teacher"},
+                            {"method", "end2"},
+                            {"epochs", "4"},
+                            {"anneal", "0.5"},
+                            {"force", "true"},
+                            {NULL, NULL}},
                    (flag[]){{"lr", rates[lr]}, {NULL, NULL}}, NULL, NULL),
                RT_OK);
         expect(rt_file_read(at("cold/metrics.json"), 1 << 20, &text, &n), RT_OK);
         expect(rt_jdoc_parse(&doc, (const char *)text, n, "metrics.json"), RT_OK);
-        assert_true(rt_jval_i64(rt_jval_get(rt_jval_at(rt_jval_get(rt_jdoc_root(doc), "kept"), 0), "epoch"), &epoch));
+        assert_true(
+            rt_jval_i64(rt_jval_get(rt_jval_at(rt_jval_get(rt_jdoc_root(doc), "kept"), 0), "epoch"), &epoch));
         assert_true(epoch >= 3);
         rt_jdoc_destroy(&doc);
         rt_free(text);
@@ -455,15 +505,23 @@ static void test_refusals(void **state) {
         {{SPIRAL, {"objective", "kl"}}, RT_E_USAGE, "--objective"},
         {{SPIRAL, {"perturb", "odd"}}, RT_E_USAGE, "--perturb"},
         {{SPIRAL, {"student", "triple"}}, RT_E_USAGE, "unknown"},
-        {{SPIRAL, {"method", "latent-be"}, {"student", "latent-be:4"}}, RT_E_USAGE, "pairs each student member with a teacher"},
-        {{SPIRAL, {"method", "hydra"}, {"student", "hydra:2"}}, RT_E_USAGE, "pairs each student member with a teacher"},
+        {{SPIRAL, {"method", "latent-be"}, {"student", "latent-be:4"}},
+         RT_E_USAGE,
+         "pairs each student member with a teacher"},
+        {{SPIRAL, {"method", "hydra"}, {"student", "hydra:2"}},
+         RT_E_USAGE,
+         "pairs each student member with a teacher"},
         {{SPIRAL, {"method", "end2"}, {"student", "single"}}, RT_E_USAGE, "fits a Dirichlet distribution"},
-        {{SPIRAL, {"method", "kd"}, {"student", "dirichlet"}}, RT_E_USAGE, "needs an objective that fits a Dirichlet"},
+        {{SPIRAL, {"method", "kd"}, {"student", "dirichlet"}},
+         RT_E_USAGE,
+         "needs an objective that fits a Dirichlet"},
         {{SPIRAL, {"method", "prior-net"}}, RT_E_USAGE, "out-of-distribution"},
         {{SPIRAL, {"perturb", "gaussian"}}, RT_E_USAGE, "keeps inputs in [0, 1]"},
         {{UNIT, {"perturb", "tdiv-sdiv"}}, RT_E_USAGE, "compares two student members"},
         {{UNIT, {"perturb", "ods"}, {"online-teacher", "false"}}, RT_E_USAGE, "run in each step"},
-        {{{"teacher", "logits:@logits.npy"}, {"arch", "mlp:8"}, {"perturb", "ods"}}, RT_E_USAGE, "stored logits cannot"},
+        {{{"teacher", "logits:@logits.npy"}, {"arch", "mlp:8"}, {"perturb", "ods"}},
+         RT_E_USAGE,
+         "stored logits cannot"},
         {{{"teacher", "logits:@logits.npy"}}, RT_E_USAGE, "--arch"},
         {{{"teacher", "logits:@short.npy"}, {"arch", "mlp:8"}}, RT_E_INPUT, "119 rows"},
         {{{"teacher", "logits:@wide.npy"}, {"arch", "mlp:8"}}, RT_E_INPUT, "6 per row"},
@@ -480,16 +538,23 @@ static void test_refusals(void **state) {
         {{SPIRAL, {"fast-init", "normal:x"}}, RT_E_USAGE, "--fast-init"},
         {{SPIRAL, {"group-decay", "1,2,3,4,5,6,7,8"}}, RT_E_USAGE, "--group-decay"},
         {{SPIRAL, {"head", "5"}}, RT_E_USAGE, "hydra"},
-        {{{"teacher", "logits:@logits.npy"}, {"arch", "mlp:8"}, {"method", "be-head"}, {"init-from-teacher", "true"}}, RT_E_USAGE, "no weights"},
-        {{SPIRAL, {"method", "be-head"}, {"init-from-teacher", "true"}, {"arch", "mlp:9"}}, RT_E_INPUT, "shape"},
+        {{{"teacher", "logits:@logits.npy"},
+          {"arch", "mlp:8"},
+          {"method", "be-head"},
+          {"init-from-teacher", "true"}},
+         RT_E_USAGE,
+         "no weights"},
+        {{SPIRAL, {"method", "be-head"}, {"init-from-teacher", "true"}, {"arch", "mlp:9"}},
+         RT_E_INPUT,
+         "shape"},
         {{SPIRAL, {"arch", "mlp:100000,100000"}, {"student", "hydra:10000"}}, RT_E_MEMORY, "GiB"},
     };
     bad_logits();
     for (int64_t i = 0; i < RT_COUNT(table); i++) {
         const rt_status st = run(RT_VERB_DISTILL, "refused", table[i].f, NULL, NULL, NULL);
         if (st != table[i].status || !strstr(rt_error_text(), table[i].say))
-            fail_msg("case %d: status %d, wanted %d and \"%s\": %s", (int)i, (int)st, (int)table[i].status, table[i].say,
-                     st == RT_OK ? "it ran" : rt_error_text());
+            fail_msg("case %d: status %d, wanted %d and \"%s\": %s", (int)i, (int)st, (int)table[i].status,
+                     table[i].say, st == RT_OK ? "it ran" : rt_error_text());
         assert_false(rt_dir_exists(at("refused")));
     }
 }
@@ -499,12 +564,17 @@ static void test_teacher_changes(void **state) {
     (void)state;
     const flag way[] = {{"teacher", "@second"}, {"method", "kd"}, {NULL, NULL}};
     expect(run(RT_VERB_TRAIN, "second", TEACHER, NULL, NULL, NULL), RT_OK);
-    expect(run(RT_VERB_DISTILL, "changing", way, (flag[]){{"stop-after", "3"}, {NULL, NULL}}, NULL, NULL), RT_E_INTERRUPTED);
-    expect(run(RT_VERB_TRAIN, "second", TEACHER, (flag[]){{"force", "true"}, {"lr", "0.02"}, {NULL, NULL}}, NULL, NULL), RT_OK);
-    expect(run(RT_VERB_DISTILL, "changing", way, (flag[]){{"resume", "true"}, {NULL, NULL}}, NULL, NULL), RT_E_INPUT);
+    expect(run(RT_VERB_DISTILL, "changing", way, (flag[]){{"stop-after", "3"}, {NULL, NULL}}, NULL, NULL),
+           RT_E_INTERRUPTED);
+    expect(run(RT_VERB_TRAIN, "second", TEACHER, (flag[]){{"force", "true"}, {"lr", "0.02"}, {NULL, NULL}},
+               NULL, NULL),
+           RT_OK);
+    expect(run(RT_VERB_DISTILL, "changing", way, (flag[]){{"resume", "true"}, {NULL, NULL}}, NULL, NULL),
+           RT_E_INPUT);
     assert_non_null(strstr(rt_error_text(), "other data"));
     assert_int_equal(unlink(at("second/member-001.safetensors")), 0);
-    expect(run(RT_VERB_DISTILL, "changing", way, (flag[]){{"force", "true"}, {NULL, NULL}}, NULL, NULL), RT_E_INPUT);
+    expect(run(RT_VERB_DISTILL, "changing", way, (flag[]){{"force", "true"}, {NULL, NULL}}, NULL, NULL),
+           RT_E_INPUT);
     assert_non_null(strstr(rt_error_text(), "member files"));
 }
 
@@ -514,14 +584,17 @@ static void test_students_on_labels(void **state) {
     static const char *const students[] = {"batch-ensemble:3", "hydra:3", "latent-be:2"};
     for (int64_t i = 0; i < RT_COUNT(students); i++) {
         rt_model *m;
-        expect(run(RT_VERB_TRAIN, "labels", (flag[]){{"arch", "mlp:8"}, {"student", students[i]}, {"force", "true"}, {NULL, NULL}}, NULL, NULL,
-                   NULL),
+        expect(run(RT_VERB_TRAIN, "labels",
+                   (flag[]){{"arch", "mlp:8"}, {"student", students[i]}, {"force", "true"}, {NULL, NULL}},
+                   NULL, NULL, NULL),
                RT_OK);
         expect(rt_model_load(&m, at("labels")), RT_OK);
         assert_int_equal(rt_model_members(m), i < 2 ? 3 : 1);
         rt_model_destroy(&m);
     }
-    expect(run(RT_VERB_TRAIN, "labels-2", (flag[]){{"arch", "mlp:8"}, {"student", "dirichlet"}, {NULL, NULL}}, NULL, NULL, NULL), RT_E_USAGE);
+    expect(run(RT_VERB_TRAIN, "labels-2", (flag[]){{"arch", "mlp:8"}, {"student", "dirichlet"}, {NULL, NULL}},
+               NULL, NULL, NULL),
+           RT_E_USAGE);
 }
 
 /* ---- too little memory ---- */
@@ -555,8 +628,10 @@ static void test_failing_allocations(void **state) {
             rt_alloc_set_hook(fail_at, &f);
             const rt_status st = run(RT_VERB_DISTILL, "starved", ways[i], more, NULL, NULL);
             rt_alloc_set_hook(NULL, NULL);
-            if (f.calls >= f.at && st != RT_E_MEMORY && st != RT_OK) /* a cache that cannot be read is made again */
-                fail_msg("allocation %llu: status %d: %s", (unsigned long long)f.at, (int)st, rt_error_text());
+            if (f.calls >= f.at && st != RT_E_MEMORY &&
+                st != RT_OK) /* a cache that cannot be read is made again */
+                fail_msg("allocation %llu: status %d: %s", (unsigned long long)f.at, (int)st,
+                         rt_error_text());
             rt_alloc_get_stats(&after);
             assert_int_equal(before.live_blocks, after.live_blocks);
         }
@@ -565,8 +640,8 @@ static void test_failing_allocations(void **state) {
 
 /* ---- hyper ensembles ---- */
 
-static const flag HYPER[] = {{"arch", "mlp:8"},   {"hyper", "true"}, {"hyper-runs", "4"}, {"members", "2"},
-                             {"lr", "0.03"}, {"epochs", "3"},   {NULL, NULL}};
+static const flag HYPER[] = {{"arch", "mlp:8"}, {"hyper", "true"}, {"hyper-runs", "4"}, {"members", "2"},
+                             {"lr", "0.03"},    {"epochs", "3"},   {NULL, NULL}};
 
 /* Chosen by likelihood, a teacher like any other, and the same after interruptions in any of its runs. */
 static void test_hyper(void **state) {
@@ -583,7 +658,8 @@ static void test_hyper(void **state) {
     expect(rt_file_read(at("hyper/hyper.json"), 1 << 20, &text, &n), RT_OK);
     rt_jdoc *doc;
     expect(rt_jdoc_parse(&doc, (const char *)text, n, "hyper.json"), RT_OK);
-    rt_jval all = rt_jval_get(rt_jdoc_root(doc), "candidates"), choice = rt_jval_get(rt_jdoc_root(doc), "choice");
+    rt_jval all = rt_jval_get(rt_jdoc_root(doc), "candidates"),
+            choice = rt_jval_get(rt_jdoc_root(doc), "choice");
     assert_int_equal(rt_jval_len(all), 4);
     assert_int_equal(rt_jval_len(choice), r.members);
     double lowest = INFINITY, first, last;
@@ -594,21 +670,27 @@ static void test_hyper(void **state) {
     }
     assert_true(rt_jval_f64(rt_jval_get(rt_jval_at(choice, 0), "ensemble_valid_nll"), &first));
     assert_true(rt_jval_f64(rt_jval_get(rt_jval_at(choice, r.members - 1), "ensemble_valid_nll"), &last));
-    assert_true(fabs(first - lowest) < 1e-12 && last <= first); /* the best one first, and never worse after */
+    assert_true(fabs(first - lowest) < 1e-12 &&
+                last <= first); /* the best one first, and never worse after */
     rt_jdoc_destroy(&doc);
     rt_free(text);
     rt_status st = RT_E_INTERRUPTED;
     for (int steps = 4; st == RT_E_INTERRUPTED && steps < 40; steps += 4) {
         char count[16];
         snprintf(count, sizeof count, "%d", steps);
-        st = run(RT_VERB_TRAIN, "hyper-2", HYPER, (flag[]){{"stop-after", count}, {"resume", "true"}, {NULL, NULL}}, NULL, NULL);
+        st = run(RT_VERB_TRAIN, "hyper-2", HYPER,
+                 (flag[]){{"stop-after", count}, {"resume", "true"}, {NULL, NULL}}, NULL, NULL);
     }
     expect(st, RT_OK);
     same_file("hyper", "hyper-2", r.members == 1 ? "model.safetensors" : "member-000.safetensors");
     same_file("hyper", "hyper-2", "hyper.json");
-    expect(run(RT_VERB_DISTILL, "from-hyper", (flag[]){{"teacher", "@hyper"}, {"method", "kd"}, {NULL, NULL}}, NULL, NULL, NULL), RT_OK);
-    expect(run(RT_VERB_TRAIN, "hyper-3", HYPER, (flag[]){{"valid", "0"}, {NULL, NULL}}, NULL, NULL), RT_E_USAGE);
-    expect(run(RT_VERB_TRAIN, "hyper-3", HYPER, (flag[]){{"members", "5"}, {NULL, NULL}}, NULL, NULL), RT_E_USAGE);
+    expect(run(RT_VERB_DISTILL, "from-hyper", (flag[]){{"teacher", "@hyper"}, {"method", "kd"}, {NULL, NULL}},
+               NULL, NULL, NULL),
+           RT_OK);
+    expect(run(RT_VERB_TRAIN, "hyper-3", HYPER, (flag[]){{"valid", "0"}, {NULL, NULL}}, NULL, NULL),
+           RT_E_USAGE);
+    expect(run(RT_VERB_TRAIN, "hyper-3", HYPER, (flag[]){{"members", "5"}, {NULL, NULL}}, NULL, NULL),
+           RT_E_USAGE);
     assert_false(rt_dir_exists(at("hyper-3")));
 }
 

@@ -1,5 +1,6 @@
 /*
- * test_dirichlet.c - uncertainty of a Dirichlet against known values, at the limits, and beside the difference form.
+ * test_dirichlet.c - uncertainty of a Dirichlet against known values, at the limits, and beside the
+ * difference form.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -82,7 +83,8 @@ static void difference_form_where_it_is_sound(void **state) {
 
 static void extremes_stay_finite(void **state) {
     (void)state;
-    static const float rows[][3] = {{1e30f, 0, -1e30f}, {-1e30f, -1e30f, -1e30f}, {88, 88, 88}, {-200, 0, 200}};
+    static const float rows[][3] = {
+        {1e30f, 0, -1e30f}, {-1e30f, -1e30f, -1e30f}, {88, 88, 88}, {-200, 0, 200}};
     for (int64_t i = 0; i < RT_COUNT(rows); i++)
         for (int offset = 0; offset < 2; offset++) {
             float p[3];
@@ -92,7 +94,8 @@ static void extremes_stay_finite(void **state) {
         }
 }
 
-/* Through the table of metrics: one Dirichlet has a mutual information of its own; two equal ones have no more. */
+/* Through the table of metrics: one Dirichlet has a mutual information of its own; two equal ones have no
+ * more. */
 static void as_metric(void **state) {
     (void)state;
     const float one[] = {0, 0, 0}, two[] = {0, 0, 0, 0, 0, 0};
@@ -102,9 +105,12 @@ static void as_metric(void **state) {
     for (int m = 1; m <= 2; m++) {
         double values[64];
         const char *reasons[64];
-        assert_int_equal(rt_eval_all(&(rt_eval_input){.n = 1, .m = m, .k = 3, .logits = m == 1 ? one : two, .dirichlet = true, .label = &y},
-                                     values, reasons),
-                         RT_OK);
+        assert_int_equal(
+            rt_eval_all(
+                &(rt_eval_input){
+                    .n = 1, .m = m, .k = 3, .logits = m == 1 ? one : two, .dirichlet = true, .label = &y},
+                values, reasons),
+            RT_OK);
         for (int i = 0; i < n; i++)
             if (strcmp(infos[i].name, "mutual_information") == 0)
                 near(values[i], 0.265278955335, 1e-9);
@@ -113,8 +119,11 @@ static void as_metric(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_values), cmocka_unit_test(sharp_limit), cmocka_unit_test(difference_form_where_it_is_sound),
-        cmocka_unit_test(extremes_stay_finite), cmocka_unit_test(as_metric),
+        cmocka_unit_test(known_values),
+        cmocka_unit_test(sharp_limit),
+        cmocka_unit_test(difference_form_where_it_is_sound),
+        cmocka_unit_test(extremes_stay_finite),
+        cmocka_unit_test(as_metric),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
