@@ -91,6 +91,8 @@ rt_status rt_session_run(rt_session *s, const float *x, int64_t rows, const rt_p
  * continues it bit for bit.
  */
 rt_status rt_train(const char *const *settings, int n, const volatile int *stop);
+/* The verb `distill` likewise: "teacher=runs/teacher", "data=fashion-mnist", "method=latent-be", "out=runs/student". */
+rt_status rt_distill(const char *const *settings, int n, const volatile int *stop);
 
 #ifdef __cplusplus
 }

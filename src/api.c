@@ -1,7 +1,9 @@
 /*
- * api.c - what include/retort.h promises beyond the functions of the modules themselves: sessions, and training from text settings.
+ * api.c - what include/retort.h promises beyond the functions of the modules themselves: sessions, and
+ * training from text settings.
  *
- * A session is one compiled evaluation plan per network of the model, run on the calling thread by a pool of one. Uncertainty follows from the members:
+ * A session is one compiled evaluation plan per network of the model, run on the calling thread by a pool of
+ * one. Uncertainty follows from the members:
  *
  *     p = mean_m p_m     H[p] = -sum p ln p     E[H] = mean_m H[p_m]     MI = H[p] - E[H]
  *
@@ -38,6 +40,7 @@ rt_status rt_session_create(rt_session **out, const rt_model *m, int64_t rows);
 void rt_session_destroy(rt_session **sp);
 rt_status rt_session_run(rt_session *s, const float *x, int64_t rows, const rt_prediction *out);
 rt_status rt_train(const char *const *settings, int n, const volatile int *stop);
+rt_status rt_distill(const char *const *settings, int n, const volatile int *stop);
 
 const char *rt_version(void) {
     return RT_VERSION;
@@ -50,11 +53,14 @@ int64_t rt_model_row(const rt_model *m) {
 
 static rt_status session_init(rt_session *s) {
     const rt_student *student = rt_model_student(s->m);
-    const size_t members = (size_t)rt_student_members(student), k = (size_t)rt_model_outputs(s->m), rows = (size_t)s->rows;
+    const size_t members = (size_t)rt_student_members(student), k = (size_t)rt_model_outputs(s->m),
+                 rows = (size_t)s->rows;
     RT_TRY(rt_pool_create(&s->pool, 1));
     RT_TRY(rt_graph_create(&s->g, s->rows, RT_DTYPE_F32));
     rt_build b = {.g = s->g, .params = (rt_params *)(uintptr_t)rt_model_params(s->m)};
-    rt_graph_output(s->g, "y", rt_student_forward(student, &b, rt_graph_input(s->g, "x", RT_DTYPE_F32, rt_model_input(s->m), 1)));
+    rt_graph_output(
+        s->g, "y",
+        rt_student_forward(student, &b, rt_graph_input(s->g, "x", RT_DTYPE_F32, rt_model_input(s->m), 1)));
     RT_TRY(rt_plan_compile(&s->plan, s->g, (rt_plan_options){.whole_batch = true}));
     RT_TRY(rt_exec_create(&s->exec, s->plan, s->pool));
     RT_TRY(rt_calloc(&s->x, rows * (size_t)s->row, sizeof *s->x));
@@ -69,7 +75,8 @@ static rt_status session_init(rt_session *s) {
 rt_status rt_session_create(rt_session **out, const rt_model *m, int64_t rows) {
     rt_session *s = NULL;
     *out = NULL;
-    RT_FAIL_IF(m == NULL || rows < 1 || rows > 1 << 20, RT_E_USAGE, "session: %lld rows, wanted a model and 1 to %d", (long long)rows, 1 << 20);
+    RT_FAIL_IF(m == NULL || rows < 1 || rows > 1 << 20, RT_E_USAGE,
+               "session: %lld rows, wanted a model and 1 to %d", (long long)rows, 1 << 20);
     RT_TRY(rt_calloc(&s, 1, sizeof *s));
     s->m = m;
     s->rows = rows;
@@ -105,13 +112,14 @@ static void run_network(rt_session *s, int network, int64_t rows) {
     const rt_run run = {.params_unchanged = s->bound == network};
     if (s->bound != network)
         for (int i = 0; i < rt_params_count(p); i++) /* only read: evaluation mode */
-            rt_exec_bind_param(s->exec, i, (void *)(uintptr_t)(rt_model_block(s->m, network) + rt_params_get(p, i)->offset));
+            rt_exec_bind_param(
+                s->exec, i, (void *)(uintptr_t)(rt_model_block(s->m, network) + rt_params_get(p, i)->offset));
     s->bound = network;
     rt_exec_run(&s->exec, &run, 1, s->pool);
     for (int m = 0; m < members; m++)
         for (int64_t r = 0; r < rows; r++)
-            memcpy(s->all + ((r * rt_model_members(s->m)) + network * members + m) * k, s->y + (m * s->rows + r) * k,
-                   (size_t)k * sizeof *s->y);
+            memcpy(s->all + ((r * rt_model_members(s->m)) + network * members + m) * k,
+                   s->y + (m * s->rows + r) * k, (size_t)k * sizeof *s->y);
 }
 
 static void put(float *dst, int64_t i, double v) {
@@ -127,13 +135,18 @@ static void copy_to(float *dst, int64_t row, const float *src, int64_t n) {
 static void classify(rt_session *s, int64_t r, const rt_prediction *out) {
     const int64_t m = rt_model_members(s->m), k = rt_model_outputs(s->m);
     float *mean = s->p + m * k;
-    rt_eval_softmax_mean(s->all + r * m * k, mean, s->p, 1, m, k);
+    const float *z = s->all + r * m * k;
+    double offset, own = 0; /* own: knowledge uncertainty within members, which a Dirichlet has */
+    if (rt_model_output_kind(s->m, &offset) == RT_OUTPUT_DIRICHLET)
+        own = rt_eval_dirichlet_mean(z, mean, s->p, 1, m, k, offset);
+    else
+        rt_eval_softmax_mean(z, mean, s->p, 1, m, k);
     const double total = rt_eval_entropy(mean, 1, k), data = rt_eval_entropy(s->p, m, k);
     copy_to(out->probs, r, mean, k);
     copy_to(out->member_probs, r, s->p, m * k);
     put(out->entropy, r, total);
-    put(out->expected_entropy, r, data);
-    put(out->mutual_information, r, fmax(total - data, 0));
+    put(out->expected_entropy, r, data - own);
+    put(out->mutual_information, r, own + (m > 1 ? fmax(total - data, 0) : 0));
 }
 
 /* Mixture of members: mean of means; variance = mean of variances + variance of means. */
@@ -155,10 +168,13 @@ static void regress(rt_session *s, int64_t r, const rt_prediction *out) {
 }
 
 rt_status rt_session_run(rt_session *s, const float *x, int64_t rows, const rt_prediction *out) {
-    RT_FAIL_IF(s == NULL || x == NULL || out == NULL, RT_E_USAGE, "session: no session, inputs or place for results");
-    RT_FAIL_IF(rows < 1 || rows > s->rows, RT_E_USAGE, "session: %lld rows, it was made for 1 to %lld", (long long)rows, (long long)s->rows);
+    RT_FAIL_IF(s == NULL || x == NULL || out == NULL, RT_E_USAGE,
+               "session: no session, inputs or place for results");
+    RT_FAIL_IF(rows < 1 || rows > s->rows, RT_E_USAGE, "session: %lld rows, it was made for 1 to %lld",
+               (long long)rows, (long long)s->rows);
     for (int64_t i = 0; i < rows * s->row; i++)
-        RT_FAIL_IF(!isfinite(x[i]), RT_E_INPUT, "session: row %lld, value %lld is not finite", (long long)(i / s->row), (long long)(i % s->row));
+        RT_FAIL_IF(!isfinite(x[i]), RT_E_INPUT, "session: row %lld, value %lld is not finite",
+                   (long long)(i / s->row), (long long)(i % s->row));
     memcpy(s->x, x, (size_t)(rows * s->row) * sizeof *x);
     memset(s->x + rows * s->row, 0, (size_t)((s->rows - rows) * s->row) * sizeof *x);
     for (int n = 0; n < rt_model_networks(s->m); n++)
@@ -172,7 +188,10 @@ rt_status rt_session_run(rt_session *s, const float *x, int64_t rows, const rt_p
     return RT_OK;
 }
 
-rt_status rt_train(const char *const *settings, int n, const volatile int *stop) {
+typedef rt_status (*verb_run)(const rt_config *c, const rt_train_hooks *hooks, rt_train_result *out);
+
+static rt_status run_verb(unsigned verb, verb_run run, const char *const *settings, int n,
+                          const volatile int *stop) {
     rt_config c;
     rt_train_result r;
     rt_status st = RT_OK;
@@ -184,11 +203,19 @@ rt_status rt_train(const char *const *settings, int n, const volatile int *stop)
             RT_FAIL_GOTO(RT_E_USAGE, "setting \"%.80s\": wanted key=value", settings[i]);
         memcpy(key, settings[i], (size_t)(eq - settings[i]));
         key[eq - settings[i]] = '\0';
-        RT_TRY_GOTO(rt_config_set(&c, RT_VERB_TRAIN, key, eq + 1, key, false));
+        RT_TRY_GOTO(rt_config_set(&c, verb, key, eq + 1, key, false));
     }
     _Static_assert(sizeof(sig_atomic_t) == sizeof(int), "the flag of a signal handler is an int");
-    st = rt_train_run(&c, &(rt_train_hooks){.stop = (const volatile sig_atomic_t *)stop}, &r);
+    st = run(&c, &(rt_train_hooks){.stop = (const volatile sig_atomic_t *)stop}, &r);
 done:
     rt_config_deinit(&c);
     return st;
+}
+
+rt_status rt_train(const char *const *settings, int n, const volatile int *stop) {
+    return run_verb(RT_VERB_TRAIN, rt_train_run, settings, n, stop);
+}
+
+rt_status rt_distill(const char *const *settings, int n, const volatile int *stop) {
+    return run_verb(RT_VERB_DISTILL, rt_distill_run, settings, n, stop);
 }

@@ -32,7 +32,8 @@ static int teardown(void **state) {
 
 static void test_train_and_predict(void **state) {
     (void)state;
-    const char *settings[] = {"data=spiral:n=100", "arch=mlp:16", "members=3", "epochs=3", "lr=0.05", out, "threads=2"};
+    const char *settings[] = {"data=spiral:n=100", "arch=mlp:16", "members=3", "epochs=3",
+                              "lr=0.05",           out,           "threads=2"};
     assert_int_equal(rt_train(settings, 7, NULL), RT_OK);
     rt_model *m = NULL;
     assert_int_equal(rt_model_load(&m, out + 4), RT_OK);
@@ -43,12 +44,14 @@ static void test_train_and_predict(void **state) {
     assert_int_equal(rt_session_create(&s, m, 4), RT_OK);
     const float x[] = {10, -20, 100, 50, -300, 7};
     float p[9], mp[27], h[3], eh[3], mi[3];
-    const rt_prediction r = {.probs = p, .member_probs = mp, .entropy = h, .expected_entropy = eh, .mutual_information = mi};
+    const rt_prediction r = {
+        .probs = p, .member_probs = mp, .entropy = h, .expected_entropy = eh, .mutual_information = mi};
     assert_int_equal(rt_session_run(s, x, 3, &r), RT_OK);
     for (int i = 0; i < 3; i++) {
         double sum = 0, total = 0;
         for (int k = 0; k < 3; k++) {
-            const double mean = ((double)mp[i * 9 + k] + (double)mp[i * 9 + 3 + k] + (double)mp[i * 9 + 6 + k]) / 3;
+            const double mean =
+                ((double)mp[i * 9 + k] + (double)mp[i * 9 + 3 + k] + (double)mp[i * 9 + 6 + k]) / 3;
             assert_true(fabs((double)p[i * 3 + k] - mean) < 1e-6);
             sum += (double)p[i * 3 + k];
             total -= mean * log(mean);
@@ -70,6 +73,32 @@ static void test_train_and_predict(void **state) {
     rt_model_destroy(&m);
 }
 
+/* A Dirichlet says how much of its uncertainty is knowledge, without being told that it is one. */
+static void test_distill(void **state) {
+    (void)state;
+    char teacher[160], to[160];
+    snprintf(teacher, sizeof teacher, "teacher=%s", out + 4);
+    snprintf(to, sizeof to, "out=%s/student", dir);
+    const char *settings[] = {teacher, "data=spiral:n=100", "method=proxy-end2", "epochs=2", "lr=0.01", to};
+    assert_int_equal(rt_distill(settings, 6, NULL), RT_OK);
+    rt_model *m = NULL;
+    rt_session *s = NULL;
+    assert_int_equal(rt_model_load(&m, to + 4), RT_OK);
+    assert_int_equal(rt_model_members(m), 1);
+    assert_int_equal(rt_session_create(&s, m, 1), RT_OK);
+    const float x[] = {10, -20};
+    float p[3], h, eh, mi;
+    assert_int_equal(
+        rt_session_run(
+            s, x, 1,
+            &(rt_prediction){.probs = p, .entropy = &h, .expected_entropy = &eh, .mutual_information = &mi}),
+        RT_OK);
+    assert_true(fabsf(p[0] + p[1] + p[2] - 1) < 1e-5f);
+    assert_true(mi > 0 && fabsf(h - eh - mi) < 1e-5f);
+    rt_session_destroy(&s);
+    rt_model_destroy(&m);
+}
+
 static void test_refusals(void **state) {
     (void)state;
     rt_model *m = NULL;
@@ -84,6 +113,7 @@ static void test_refusals(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_train_and_predict), cmocka_unit_test(test_refusals)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_train_and_predict),
+                                       cmocka_unit_test(test_distill), cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
