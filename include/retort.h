@@ -12,9 +12,9 @@
  *     rt_session_destroy(&s);
  *     rt_model_destroy(&m);
  *
- * Threads: a model is immutable and may be shared. A session is the scratch memory of one thread; it never locks and, once
- * created, never allocates. The library never prints, exits or aborts, and has no global state but a thread-local error record
- * and the log callback.
+ * Threads: a model is immutable and may be shared. A session is the scratch memory of one thread; it never
+ * locks and, once created, never allocates. The library never prints, exits or aborts, and has no global
+ * state but a thread-local error record and the log callback.
  */
 #ifndef RETORT_H
 #define RETORT_H
@@ -25,7 +25,8 @@
 extern "C" {
 #endif
 
-/* ---- failures ------------------------------------------------------------------------------------------------ */
+/* ---- failures
+ * ------------------------------------------------------------------------------------------------ */
 
 /* 0 is success. Numbers are stable. */
 typedef enum rt_status {
@@ -43,7 +44,8 @@ typedef enum rt_status {
 } rt_status;
 
 const char *rt_version(void);
-/* What went wrong in the last call that failed on this thread: the object, the place, what was found and what was wanted. */
+/* What went wrong in the last call that failed on this thread: the object, the place, what was found and
+ * what was wanted. */
 const char *rt_error_text(void);
 const char *rt_status_name(rt_status s);
 
@@ -52,7 +54,8 @@ typedef void (*rt_log_fn)(void *user, rt_log_level level, const char *text);
 /* Where remarks go; the default is nowhere. Set it before other threads use the library. */
 void rt_log_set(rt_log_fn fn, void *user);
 
-/* ---- using a model ------------------------------------------------------------------------------------------- */
+/* ---- using a model
+ * ------------------------------------------------------------------------------------------- */
 
 /* A trained network, ensemble or student, with all it needs to read raw inputs. */
 typedef struct rt_model rt_model;
@@ -61,7 +64,8 @@ rt_status rt_model_load(rt_model **out, const char *path); /* a run directory or
 void rt_model_destroy(rt_model **m);
 int rt_model_members(const rt_model *m);     /* predictions per input */
 int64_t rt_model_outputs(const rt_model *m); /* classes, or 2 (mean, variance) for regression */
-int64_t rt_model_row(const rt_model *m);     /* floats of one input: pixels in [0, 1] by planes, or features as they are */
+int64_t rt_model_row(
+    const rt_model *m); /* floats of one input: pixels in [0, 1] by planes, or features as they are */
 const char *rt_model_class_name(const rt_model *m, int64_t k); /* NULL for regression */
 
 /* Memory to predict up to `rows` inputs at once. The model must outlive it. */
@@ -83,15 +87,17 @@ typedef struct rt_prediction {
 } rt_prediction;
 rt_status rt_session_run(rt_session *s, const float *x, int64_t rows, const rt_prediction *out);
 
-/* ---- training ------------------------------------------------------------------------------------------------ */
+/* ---- training
+ * ------------------------------------------------------------------------------------------------ */
 
 /*
- * The verb `train`, with the keys of its flags: "data=fashion-mnist", "arch=mlp:200,200", "members=8", "out=runs/teacher". *stop, if
- * given, may be set at any time, also from a signal handler: the run saves its state and returns RT_E_INTERRUPTED; "resume=true"
- * continues it bit for bit.
+ * The verb `train`, with the keys of its flags: "data=fashion-mnist", "arch=mlp:200,200", "members=8",
+ * "out=runs/teacher". *stop, if given, may be set at any time, also from a signal handler: the run saves
+ * its state and returns RT_E_INTERRUPTED; "resume=true" continues it bit for bit.
  */
 rt_status rt_train(const char *const *settings, int n, const volatile int *stop);
-/* The verb `distill` likewise: "teacher=runs/teacher", "data=fashion-mnist", "method=latent-be", "out=runs/student". */
+/* The verb `distill` likewise: "teacher=runs/teacher", "data=fashion-mnist", "method=latent-be",
+ * "out=runs/student". */
 rt_status rt_distill(const char *const *settings, int n, const volatile int *stop);
 
 #ifdef __cplusplus

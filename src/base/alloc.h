@@ -12,17 +12,19 @@
 
 #include "base/status.h"
 
-rt_status rt_alloc(void *out_pp, size_t bytes) RT_MUST_CHECK;  /* uninitialised; out_pp is a T** */
+rt_status rt_alloc(void *out_pp, size_t bytes) RT_MUST_CHECK; /* uninitialised; out_pp is a T** */
 rt_status rt_calloc(void *out_pp, size_t count, size_t size) RT_MUST_CHECK; /* zeroed, checked product */
-rt_status rt_realloc(void *inout_pp, size_t old_bytes, size_t new_bytes) RT_MUST_CHECK; /* keeps old block on failure */
-void rt_free(void *p); /* NULL is fine */
+rt_status rt_realloc(void *inout_pp, size_t old_bytes,
+                     size_t new_bytes) RT_MUST_CHECK; /* keeps old block on failure */
+void rt_free(void *p);                                /* NULL is fine */
 
 typedef struct rt_alloc_stats {
     uint64_t live_blocks, live_bytes, peak_bytes, total_calls;
 } rt_alloc_stats;
 void rt_alloc_get_stats(rt_alloc_stats *out);
 
-/* Called before every allocation with its running number (from 1); returning false makes it fail. NULL removes. */
+/* Called before every allocation with its running number (from 1); returning false makes it fail. NULL
+ * removes. */
 typedef bool (*rt_alloc_hook)(void *user, uint64_t call, size_t bytes);
 void rt_alloc_set_hook(rt_alloc_hook hook, void *user);
 

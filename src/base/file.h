@@ -1,9 +1,10 @@
 /*
  * file.h - the only door to the file system.
  *
- * Every system call goes through one table (rt_io), so that tests can make the n-th call fail, tear or crash.
- * Saving is: temporary file in the same directory, write, fsync, rename, fsync of the directory. A failed fsync
- * abandons the temporary file; the old file is never touched. New files get mode 0666 & ~umask.
+ * Every system call goes through one table (rt_io), so that tests can make the n-th call fail, tear or
+ * crash. Saving is: temporary file in the same directory, write, fsync, rename, fsync of the directory. A
+ * failed fsync abandons the temporary file; the old file is never touched. New files get mode 0666 &
+ * ~umask.
  */
 #ifndef RT_BASE_FILE_H
 #define RT_BASE_FILE_H
@@ -27,7 +28,8 @@ extern const rt_io rt_io_posix;
 const rt_io *rt_io_get(void);
 void rt_io_set(const rt_io *io); /* NULL restores the real one; tests only, not while threads run */
 
-/* Reads a whole regular file; refuses more than max_bytes before allocating. *data is rt_alloc'ed, NUL-terminated. */
+/* Reads a whole regular file; refuses more than max_bytes before allocating. *data is rt_alloc'ed,
+ * NUL-terminated. */
 rt_status rt_file_read(const char *path, size_t max_bytes, uint8_t **data, size_t *n) RT_MUST_CHECK;
 bool rt_file_exists(const char *path);
 bool rt_dir_exists(const char *path);
@@ -43,17 +45,20 @@ rt_status rt_file_write_atomic(const char *path, const void *data, size_t n) RT_
 typedef struct rt_writer rt_writer;
 rt_status rt_writer_open(rt_writer **out, const char *path) RT_MUST_CHECK;
 rt_status rt_writer_write(rt_writer *w, const void *data, size_t n) RT_MUST_CHECK; /* buffered */
-rt_status rt_writer_commit(rt_writer **w) RT_MUST_CHECK; /* fsync, rename, fsync dir; frees *w whatever happens */
-void rt_writer_abandon(rt_writer **w);                   /* removes the temporary file; *w may be NULL */
+rt_status
+rt_writer_commit(rt_writer **w) RT_MUST_CHECK; /* fsync, rename, fsync dir; frees *w whatever happens */
+void rt_writer_abandon(rt_writer **w);         /* removes the temporary file; *w may be NULL */
 
 /* Append-only text file (log.jsonl): each call is one write(2). */
 typedef struct rt_appender rt_appender;
-rt_status rt_appender_open(rt_appender **out, const char *path, int64_t truncate_to) RT_MUST_CHECK; /* -1 keeps all */
+rt_status rt_appender_open(rt_appender **out, const char *path,
+                           int64_t truncate_to) RT_MUST_CHECK; /* -1 keeps all */
 rt_status rt_appender_write(rt_appender *a, const char *text, size_t n) RT_MUST_CHECK;
 int64_t rt_appender_position(const rt_appender *a);
 rt_status rt_appender_close(rt_appender **a) RT_MUST_CHECK;
 
-/* Exclusive lock on DIR/.lock by flock; the loser gets RT_E_LOCKED naming the holder's pid. Released on exit or crash. */
+/* Exclusive lock on DIR/.lock by flock; the loser gets RT_E_LOCKED naming the holder's pid. Released on
+ * exit or crash. */
 typedef struct rt_lock rt_lock;
 rt_status rt_lock_take(rt_lock **out, const char *dir) RT_MUST_CHECK;
 void rt_lock_release(rt_lock **l);

@@ -1,6 +1,6 @@
 /*
- * json.h - JSON writer into an rt_str. Commas and nesting are kept by the writer; a non-finite number is written as
- * null followed by "<key>_reason". Reading JSON is io's business (jansson).
+ * json.h - JSON writer into an rt_str. Commas and nesting are kept by the writer; a non-finite number is
+ * written as null followed by "<key>_reason". Reading JSON is io's business (jansson).
  */
 #ifndef RT_BASE_JSON_H
 #define RT_BASE_JSON_H
@@ -19,10 +19,12 @@ void rt_json_object_begin(rt_json *j, const char *key); /* key NULL inside array
 void rt_json_object_end(rt_json *j);
 void rt_json_array_begin(rt_json *j, const char *key);
 void rt_json_array_end(rt_json *j);
-void rt_json_str(rt_json *j, const char *key, const char *value); /* value NULL writes null; escapes, keeps UTF-8 */
+void rt_json_str(rt_json *j, const char *key,
+                 const char *value); /* value NULL writes null; escapes, keeps UTF-8 */
 void rt_json_i64(rt_json *j, const char *key, int64_t value);
 void rt_json_bool(rt_json *j, const char *key, bool value);
-void rt_json_f64(rt_json *j, const char *key, double value); /* not finite: null and, in objects, "<key>_reason" */
+void rt_json_f64(rt_json *j, const char *key,
+                 double value); /* not finite: null and, in objects, "<key>_reason" */
 void rt_json_f64_or(rt_json *j, const char *key, double value, const char *reason); /* the reason to give */
 void rt_json_raw(rt_json *j, const char *key, const char *json_text);
 

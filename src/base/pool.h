@@ -1,10 +1,11 @@
 /*
  * pool.h - worker threads.
  *
- * A pool of n workers is the calling thread (worker 0) and n-1 others. rt_pool_run hands out jobs 0..njobs-1 in order and
- * returns when all are done. What a job computes must depend on its number alone, never on the worker that runs it; then
- * results do not depend on n. Workers spin briefly, then sleep. Each worker runs with denormals flushed to zero and with
- * OpenMP restricted to one thread (base knows nothing of OpenMP: an init callback does that).
+ * A pool of n workers is the calling thread (worker 0) and n-1 others. rt_pool_run hands out jobs
+ * 0..njobs-1 in order and returns when all are done. What a job computes must depend on its number alone,
+ * never on the worker that runs it; then results do not depend on n. Workers spin briefly, then sleep. Each
+ * worker runs with denormals flushed to zero and with OpenMP restricted to one thread (base knows nothing
+ * of OpenMP: an init callback does that).
  */
 #ifndef RT_BASE_POOL_H
 #define RT_BASE_POOL_H

@@ -28,15 +28,17 @@ char *rt_strdup(const char *s); /* rt_alloc'ed; NULL on failure with the error r
 bool rt_str_starts(const char *s, const char *prefix);
 bool rt_str_ends(const char *s, const char *suffix);
 
-/* Whole-text parsers: leading/trailing space, hex, locale commas, trailing junk and overflow are refused (false).
- * rt_parse_f64 accepts decimal notation and "inf", "nan" only when allow_nonfinite. Correctly rounded. */
+/* Whole-text parsers: leading/trailing space, hex, locale commas, trailing junk and overflow are refused
+ * (false). rt_parse_f64 accepts decimal notation and "inf", "nan" only when allow_nonfinite. Correctly
+ * rounded. */
 bool rt_parse_i64(const char *s, size_t n, int64_t *out);
 bool rt_parse_u64(const char *s, size_t n, uint64_t *out);
 bool rt_parse_f64(const char *s, size_t n, bool allow_nonfinite, double *out);
 /* Shortest text that reads back to the same double (float); locale-free. buf >= 40 bytes. */
 void rt_format_f64(char *buf, double v);
 void rt_format_f32(char *buf, float v);
-/* Damerau-Levenshtein distance, and the index of the nearest of n names if it is near enough to suggest, else -1. */
+/* Damerau-Levenshtein distance, and the index of the nearest of n names if it is near enough to suggest,
+ * else -1. */
 int rt_str_distance(const char *a, const char *b);
 int64_t rt_str_nearest(const char *s, const char *const *names, int64_t n);
 

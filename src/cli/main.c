@@ -58,7 +58,8 @@ static rt_status find_verb(const cli_verb **out, const char *word) {
     return *out ? RT_OK : fail_verb(word);
 }
 
-/* retort help [VERB] [--man | --markdown | --ops]: the last three write the manual pages, docs/params.md and docs/ops.md. */
+/* retort help [VERB] [--man | --markdown | --ops]: the last three write the manual pages, docs/params.md
+ * and docs/ops.md. */
 static rt_status run_help(rt_cli *c, int argc, char **argv) {
     bool man = false, markdown = false, ops = false;
     const cli_verb *v = NULL;

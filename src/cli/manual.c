@@ -260,9 +260,11 @@ void cli_markdown(rt_str *out) {
 
 /* The table of operations, from op.def. */
 void cli_markdown_ops(rt_str *out) {
-    rt_str_append(out, "<!-- Written by 'retort help --ops'; do not edit. -->\n# Operations\n\n\"Rows\" are axis 0 of a "
-                       "batched value: groups x batch of them, member-major. \"Channel\" is axis 1.\n\n"
-                       "| operation | inputs | element-wise | meaning |\n|---|---|---|---|\n");
+    rt_str_append(
+        out,
+        "<!-- Written by 'retort help --ops'; do not edit. -->\n# Operations\n\n\"Rows\" are axis 0 of a "
+        "batched value: groups x batch of them, member-major. \"Channel\" is axis 1.\n\n"
+        "| operation | inputs | element-wise | meaning |\n|---|---|---|---|\n");
     for (int op = RT_OP_NONE + 1; op < RT_OP_COUNT; op++) {
         const rt_op_info *info = rt_op_get((rt_op)op);
         rt_str_append(out, "| ");

@@ -1,10 +1,11 @@
 /*
  * data.h - data sets and batches.
  *
- * A data set is described by a SPEC, has up to two parts (train, test) and is immutable once loaded. Pixels stay u8 in memory
- * and leave as float in [0, 1], planes (c, h, w); table rows are float as they are. Standardisation is the network's business
- * (it travels in the model). A batch is a pure function of (seed, epoch, index): nothing needs to be saved to resume, members with
- * different seeds see different orders, and any thread may prepare it.
+ * A data set is described by a SPEC, has up to two parts (train, test) and is immutable once loaded. Pixels
+ * stay u8 in memory and leave as float in [0, 1], planes (c, h, w); table rows are float as they are.
+ * Standardisation is the network's business (it travels in the model). A batch is a pure function of (seed,
+ * epoch, index): nothing needs to be saved to resume, members with different seeds see different orders,
+ * and any thread may prepare it.
  */
 #ifndef RT_DATA_DATA_H
 #define RT_DATA_DATA_H
@@ -29,8 +30,8 @@ typedef struct rt_data_options {
 } rt_data_options;
 rt_status rt_dataset_open(rt_dataset **out, const char *spec, rt_data_options o) RT_MUST_CHECK;
 /* From arrays the caller owns (tests, C API); borrowed. test may be NULL. */
-rt_status rt_dataset_from_arrays(rt_dataset **out, rt_task task, rt_shape row, int64_t classes, const rt_part *train,
-                                 const rt_part *test) RT_MUST_CHECK;
+rt_status rt_dataset_from_arrays(rt_dataset **out, rt_task task, rt_shape row, int64_t classes,
+                                 const rt_part *train, const rt_part *test) RT_MUST_CHECK;
 void rt_dataset_destroy(rt_dataset **d);
 const char *rt_dataset_spec(const rt_dataset *d);
 rt_task rt_dataset_task(const rt_dataset *d);
@@ -39,7 +40,8 @@ int64_t rt_dataset_classes(const rt_dataset *d); /* 0 for regression */
 const char *rt_dataset_class_name(const rt_dataset *d, int64_t k);
 const rt_part *rt_dataset_train(const rt_dataset *d); /* n == 0 if the source has no training part */
 const rt_part *rt_dataset_test(const rt_dataset *d);  /* the only part when there is one */
-const char *rt_dataset_hash(const rt_dataset *d);     /* SHA-256 of rows and labels, hex; computed on first call */
+const char *
+rt_dataset_hash(const rt_dataset *d); /* SHA-256 of rows and labels, hex; computed on first call */
 
 /* Rows of a part. */
 typedef struct rt_subset {
@@ -53,9 +55,10 @@ rt_status rt_subset_rows(rt_subset *out, const rt_part *p, const int64_t *rows, 
 rt_status rt_subset_split(rt_subset *train, rt_subset *valid, const rt_part *p, int64_t valid_n, bool shuffle,
                           uint64_t seed) RT_MUST_CHECK;
 void rt_subset_deinit(rt_subset *s);
-/* Mean and deviation per channel (images, in [0,1] units) or per feature, and of the target (may be NULL). Constant columns
- * get deviation 1. */
-void rt_subset_moments(const rt_subset *s, rt_shape row, double *mean, double *std, double *target_mean, double *target_std);
+/* Mean and deviation per channel (images, in [0,1] units) or per feature, and of the target (may be
+ * NULL). Constant columns get deviation 1. */
+void rt_subset_moments(const rt_subset *s, rt_shape row, double *mean, double *std, double *target_mean,
+                       double *target_std);
 
 typedef struct rt_augment {
     bool flip;        /* horizontal, probability 1/2 */
@@ -64,7 +67,8 @@ typedef struct rt_augment {
     int64_t shift;    /* random translation up to this many pixels, zeros shifted in */
     double rotate;    /* random rotation up to +- degrees, bilinear */
 } rt_augment;
-rt_status rt_augment_parse(rt_augment *out, const char *text) RT_MUST_CHECK; /* "flip,crop:4,reflect,shift:2,rotate:15", "none" */
+rt_status rt_augment_parse(rt_augment *out, const char *text)
+    RT_MUST_CHECK; /* "flip,crop:4,reflect,shift:2,rotate:15", "none" */
 
 typedef struct rt_batch_spec {
     const rt_subset *set;
@@ -73,13 +77,15 @@ typedef struct rt_batch_spec {
     bool shuffle, drop_last;
     rt_augment augment; /* all-zero: none */
 } rt_batch_spec;
-int64_t rt_batch_count(const rt_batch_spec *s);           /* batches per epoch */
-int64_t rt_batch_rows(const rt_batch_spec *s, int64_t i); /* rows of batch i: fewer in a last one that is kept */
+int64_t rt_batch_count(const rt_batch_spec *s); /* batches per epoch */
+int64_t rt_batch_rows(const rt_batch_spec *s,
+                      int64_t i); /* rows of batch i: fewer in a last one that is kept */
 /* Order of an epoch: set->n positions in set->index; identity when not shuffled. */
 void rt_batch_order(const rt_batch_spec *s, uint64_t seed, int64_t epoch, int64_t *order);
-/* Writes batch i of an epoch whose order is given: x (rows, row...); label, target, source (row numbers in the part) may be NULL. */
-void rt_batch_fill(const rt_batch_spec *s, uint64_t seed, int64_t epoch, int64_t i, const int64_t *order, float *x,
-                   int32_t *label, float *target, int64_t *source);
+/* Writes batch i of an epoch whose order is given: x (rows, row...); label, target, source (row numbers
+ * in the part) may be NULL. */
+void rt_batch_fill(const rt_batch_spec *s, uint64_t seed, int64_t epoch, int64_t i, const int64_t *order,
+                   float *x, int32_t *label, float *target, int64_t *source);
 
 /* Batches of several members (seeds), prepared by one background thread a few batches ahead. */
 typedef struct rt_prefetch rt_prefetch;
@@ -90,13 +96,14 @@ typedef struct rt_batch {
     float *target;   /* (members, rows), NULL for classification */
     int64_t *source; /* (members, rows) */
 } rt_batch;
-rt_status rt_prefetch_create(rt_prefetch **out, const rt_batch_spec *s, const uint64_t *seeds, int members, int64_t epoch,
-                             int64_t index) RT_MUST_CHECK;
+rt_status rt_prefetch_create(rt_prefetch **out, const rt_batch_spec *s, const uint64_t *seeds, int members,
+                             int64_t epoch, int64_t index) RT_MUST_CHECK;
 /* Valid until the next call; goes on through epochs without end. Never allocates. */
 rt_status rt_prefetch_next(rt_prefetch *p, const rt_batch **out) RT_MUST_CHECK;
 void rt_prefetch_destroy(rt_prefetch **p);
 
-/* The rows of a part as float in another input shape: grey <-> colour, bilinear resize of images. rt_alloc'ed. */
+/* The rows of a part as float in another input shape: grey <-> colour, bilinear resize of images.
+ * rt_alloc'ed. */
 rt_status rt_part_convert(float **out, const rt_part *p, rt_shape from, rt_shape to) RT_MUST_CHECK;
 rt_status rt_dataset_write_csv(const rt_dataset *d, const rt_part *p, const char *path) RT_MUST_CHECK;
 

@@ -1,12 +1,14 @@
 /*
- * distill.h - what is trained, as pure graph builders: a student x an objective x a perturbation, on a teacher.
+ * distill.h - what is trained, as pure graph builders: a student x an objective x a perturbation, on a
+ * teacher.
  *
  *   student      a network or several in one, over parameters of its own                       students.def
  *   objective    the loss of the student's outputs given labels and the teacher's outputs      objectives.def
  *   perturbation of the inputs (perturb/perturb.h)                                             perturbs.def
  *   method       a named preset of the three, as a paper defined it                            methods.def
  *
- * rt_program_build joins them into one graph. The trainer binds its inputs, feeds and parameters, and knows none of them by name.
+ * rt_program_build joins them into one graph. The trainer binds its inputs, feeds and parameters, and knows
+ * none of them by name.
  */
 #ifndef RT_DISTILL_DISTILL_H
 #define RT_DISTILL_DISTILL_H
@@ -16,22 +18,24 @@
 
 /* ---- students ---- */
 typedef struct rt_student_config {
-    const char *spec;    /* "single", "batch-ensemble:4", "latent-be:4", "hydra:8", "dirichlet" */
+    const char *spec; /* "single", "batch-ensemble:4", "latent-be:4", "hydra:8", "dirichlet" */
     rt_arch_config arch;
-    bool regression;     /* outputs are (mean, log-variance) */
-    const char *head;    /* hydra: hidden widths of the heads, "100,100"; NULL: the network's own last stages */
-    const char *split;   /* hydra: first stage that belongs to the heads, name or number; NULL: the architecture's default */
-    rt_init fast_init;   /* r, s of batch-ensemble; DEFAULT: N(1, 0.5) */
+    bool regression;  /* outputs are (mean, log-variance) */
+    const char *head; /* hydra: hidden widths of the heads, "100,100"; NULL: the network's own last stages */
+    const char *
+        split; /* hydra: first stage that belongs to the heads, name or number; NULL: the architecture's default */
+    rt_init fast_init; /* r, s of batch-ensemble; DEFAULT: N(1, 0.5) */
     double fast_scale;
-    bool member_bn;      /* batch-ensemble, latent-be: one BN per member */
-    bool product_of_means; /* latent-be: collapse to theta o (mean s)(mean r)^T instead of the exact mean */
+    bool member_bn;          /* batch-ensemble, latent-be: one BN per member */
+    bool product_of_means;   /* latent-be: collapse to theta o (mean s)(mean r)^T instead of the exact mean */
     double dirichlet_offset; /* dirichlet: alpha = exp(z) + offset; 0 for end2, 1 for proxy-end2 */
 } rt_student_config;
 
 /* What the outputs mean. */
 typedef enum rt_output_kind { RT_OUTPUT_LOGITS, RT_OUTPUT_DIRICHLET, RT_OUTPUT_GAUSSIAN } rt_output_kind;
 
-/* Optimiser rule of a role: gradient times grad_scale, learning rate times lr_scale, L2 decay towards centre. decay < 0: the run's weight decay. */
+/* Optimiser rule of a role: gradient times grad_scale, learning rate times lr_scale, L2 decay towards
+ * centre. decay < 0: the run's weight decay. */
 typedef struct rt_rule {
     double grad_scale, lr_scale, decay, centre;
 } rt_rule;
@@ -47,20 +51,21 @@ rt_output_kind rt_student_output(const rt_student *s);
 double rt_student_flops(const rt_student *s); /* forward of all members, per sample */
 /* All members on the same inputs: x (n, row...) -> (members n, K), member-major. */
 rt_val rt_student_forward(const rt_student *s, rt_build *b, rt_val x);
-/* One member, chosen by an i32 scalar: (n, K), in eval mode. Only what that member needs is computed (hydra: the
- * body and all heads). */
+/* One member, chosen by an i32 scalar: (n, K), in eval mode. Only what that member needs is computed
+ * (hydra: the body and all heads). */
 rt_val rt_student_member(const rt_student *s, rt_build *b, rt_val x, rt_val index);
 rt_rule rt_student_rule(const rt_student *s, rt_role role);
-/* What training leaves to ship: a student of its own (latent-be collapses to single), or NULL when it ships as it is. params and *block are new;
- * the caller destroys and frees them. */
-rt_status rt_student_collapse(const rt_student *s, const rt_params *params, const float *block, rt_student **out,
-                              rt_params **out_params, float **out_block) RT_MUST_CHECK;
+/* What training leaves to ship: a student of its own (latent-be collapses to single), or NULL when it
+ * ships as it is. params and *block are new; the caller destroys and frees them. */
+rt_status rt_student_collapse(const rt_student *s, const rt_params *params, const float *block,
+                              rt_student **out, rt_params **out_params, float **out_block) RT_MUST_CHECK;
 /* Does it? And the same into a block of the table that a collapsed student declares. */
 bool rt_student_collapses(const rt_student *s);
-rt_status rt_student_merge(const rt_student *s, const rt_params *params, const float *block, const rt_params *to,
-                           float *dst) RT_MUST_CHECK;
+rt_status rt_student_merge(const rt_student *s, const rt_params *params, const float *block,
+                           const rt_params *to, float *dst) RT_MUST_CHECK;
 /* Hydra's growth: every head of `to` becomes a copy of head 0 of `from`, the body is kept. */
-rt_status rt_student_grow(const rt_params *from, const float *src, const rt_params *to, float *dst) RT_MUST_CHECK;
+rt_status rt_student_grow(const rt_params *from, const float *src, const rt_params *to,
+                          float *dst) RT_MUST_CHECK;
 typedef struct rt_student_info {
     const char *name, *form, *meaning;
 } rt_student_info;
@@ -77,25 +82,25 @@ typedef struct rt_objective_in {
     rt_val ood_student; /* (n, K) outputs for out-of-distribution inputs; 0: none */
     rt_val temperature; /* scalar feed */
     bool regression;
-    double alpha;           /* weight of the distillation term; 1 - alpha: labels */
+    double alpha; /* weight of the distillation term; 1 - alpha: labels */
     double label_smoothing;
     double teacher_smoothing; /* end2: gamma, 1e-4 */
-    double ae_c;            /* ae-kd: C, 0.6 */
+    double ae_c;              /* ae-kd: C, 0.6 */
     bool ae_per_sample;
-    double prior_beta;      /* prior-net: concentration of the true class, 100 */
-    double ood_weight;      /* prior-net: gamma, 1 */
+    double prior_beta; /* prior-net: concentration of the true class, 100 */
+    double ood_weight; /* prior-net: gamma, 1 */
     double dirichlet_offset;
 } rt_objective_in;
 
 enum {
-    RT_OBJ_TEACHER = 1,    /* needs a teacher */
-    RT_OBJ_LABELS = 2,     /* needs labels or targets even when alpha is 1 */
-    RT_OBJ_PAIRED = 4,     /* as many student members as teachers */
-    RT_OBJ_DIRICHLET = 8,  /* student with concentration outputs */
-    RT_OBJ_OOD = 16,       /* needs out-of-distribution inputs */
+    RT_OBJ_TEACHER = 1,   /* needs a teacher */
+    RT_OBJ_LABELS = 2,    /* needs labels or targets even when alpha is 1 */
+    RT_OBJ_PAIRED = 4,    /* as many student members as teachers */
+    RT_OBJ_DIRICHLET = 8, /* student with concentration outputs */
+    RT_OBJ_OOD = 16,      /* needs out-of-distribution inputs */
     RT_OBJ_REGRESSION = 32,
     RT_OBJ_CLASSIFICATION = 64,
-    RT_OBJ_SINGLE = 128,   /* a student of one member */
+    RT_OBJ_SINGLE = 128, /* a student of one member */
 };
 typedef struct rt_objective {
     const char *name, *meaning;
@@ -108,7 +113,7 @@ int rt_objective_list(const rt_objective *const **out);
 /* ---- methods: presets (methods.def) ---- */
 typedef struct rt_method {
     const char *name, *paper;
-    const char *student; /* without the number of members */
+    const char *student;                /* without the number of members */
     const char *objective, *regression; /* objective for classification, and for regression (NULL: none) */
     const char *perturb;
     double temperature, anneal, alpha, offset;
@@ -127,13 +132,16 @@ typedef struct rt_distill_config {
     const rt_objective *objective;
     const rt_perturb *perturb; /* NULL: none */
     bool regression;
-    int teachers;              /* Mt; 0: none */
-    const rt_net *teacher_net; /* set: teachers run inside the step, from bound parameters; NULL: their outputs are an input */
+    int teachers; /* Mt; 0: none */
+    const rt_net *
+        teacher_net; /* set: teachers run inside the step, from bound parameters; NULL: their outputs are an input */
     const rt_params *teacher_params; /* the table of one teacher */
-    bool ood;                  /* out-of-distribution inputs come with each batch */
-    rt_objective_in options;   /* the numbers; values, regression and dirichlet_offset (the student's) are filled in */
-    double perturb_size;       /* 0: 1/255 */
-    double teacher_pull;       /* strength of the pull to the teachers' weights (Mariet et al. 2021, B.2); 0: none */
+    bool ood;                        /* out-of-distribution inputs come with each batch */
+    rt_objective_in
+        options; /* the numbers; values, regression and dirichlet_offset (the student's) are filled in */
+    double perturb_size; /* 0: 1/255 */
+    double
+        teacher_pull; /* strength of the pull to the teachers' weights (Mariet et al. 2021, B.2); 0: none */
 } rt_distill_config;
 
 /* Refuses combinations that make no sense, with a sentence that says why. */
@@ -146,29 +154,33 @@ typedef struct rt_program {
     /* slots, -1 when absent */
     int in_x, in_label, in_target, in_teacher, in_ood;
     int feed_temperature, feed_i, feed_j;
-    /* copies of the teacher network: parameter slots first .. first + count(teacher table) - 1 belong to teacher `member`, or to the one
-     * drawn as i (-1) or j (-2) for this step */
+    /* copies of the teacher network: parameter slots first .. first + count(teacher table) - 1 belong to
+     * teacher `member`, or to the one drawn as i (-1) or j (-2) for this step */
     int nteacher;
     struct {
         int first, member;
     } teacher[RT_PROGRAM_COPIES_MAX];
 } rt_program;
-rt_status rt_program_build(rt_program *out, const rt_distill_config *c, rt_params *params, int64_t batch) RT_MUST_CHECK;
-/* Diversity of student and teachers, in eval mode, before and after the perturbation, as scalar outputs named student_diversity,
- * teacher_diversity, student_diversity_perturbed, teacher_diversity_perturbed (those that are defined). */
-rt_status rt_probe_build(rt_program *out, const rt_distill_config *c, rt_params *params, int64_t batch) RT_MUST_CHECK;
+rt_status rt_program_build(rt_program *out, const rt_distill_config *c, rt_params *params,
+                           int64_t batch) RT_MUST_CHECK;
+/* Diversity of student and teachers, in eval mode, before and after the perturbation, as scalar outputs
+ * named student_diversity, teacher_diversity, student_diversity_perturbed, teacher_diversity_perturbed
+ * (those that are defined). */
+rt_status rt_probe_build(rt_program *out, const rt_distill_config *c, rt_params *params,
+                         int64_t batch) RT_MUST_CHECK;
 void rt_program_deinit(rt_program *p);
 
 /* ---- weights of teachers in BatchEnsemble form (Mariet et al. 2021): W_m ~ W0 o s_m r_m^T ---- */
 /* Alternating least squares for one layer, in double, from r = s = 1 and the mean weight: w[m] is (out, in,
- * window), w0 likewise, r (members, in), s (members, out). sweeps 0: 100; tolerance 0: 1e-6, the relative drop of
+ * window), w0 likewise, r (members, in), s (members, out). sweeps 0: 100; tolerance 0: 1e-6, the relative
+ * drop of
  * the squared error that ends it. residual: ||error|| / ||w||. */
 rt_status rt_reconstruct_layer(float *w0, float *r, float *s, double *residual, const float *const *w,
                                int members, int64_t out, int64_t in, int64_t window, int sweeps,
                                double tolerance) RT_MUST_CHECK;
-/* Theorem 1: the form is exact iff every ratio W_i / W_j, element by element, is s r^T (the same over the window).
- * The largest distance of a ratio from that form, relative to its norm; infinite when one weight is zero where
- * another is not. */
+/* Theorem 1: the form is exact iff every ratio W_i / W_j, element by element, is s r^T (the same over
+ * the window). The largest distance of a ratio from that form, relative to its norm; infinite when one
+ * weight is zero where another is not. */
 rt_status rt_reconstruct_rank_one(double *deviation, const float *const *w, int members, int64_t out,
                                   int64_t in, int64_t window) RT_MUST_CHECK;
 

@@ -1,5 +1,6 @@
 /*
- * distill_int.h - what the files of distill share: the vtable of a student, and pieces of losses that several objectives use.
+ * distill_int.h - what the files of distill share: the vtable of a student, and pieces of losses that
+ * several objectives use.
  */
 #ifndef RT_DISTILL_DISTILL_INT_H
 #define RT_DISTILL_DISTILL_INT_H
@@ -14,8 +15,9 @@ typedef struct rt_student_kind {
     rt_val (*forward)(const rt_student *s, rt_build *b, rt_val x);
     rt_val (*member)(const rt_student *s, rt_build *b, rt_val x, rt_val index);
     rt_rule (*rule)(const rt_student *s, rt_role role);
-    rt_status (*plan)(rt_student *s);                            /* may be NULL: kind-specific checks and settings */
-    rt_status (*collapse)(const rt_student *s, const rt_params *params, const float *block, const rt_params *to, float *dst); /* NULL: ships as it is */
+    rt_status (*plan)(rt_student *s); /* may be NULL: kind-specific checks and settings */
+    rt_status (*collapse)(const rt_student *s, const rt_params *params, const float *block,
+                          const rt_params *to, float *dst); /* NULL: ships as it is */
 } rt_student_kind;
 
 struct rt_student {
@@ -23,9 +25,9 @@ struct rt_student {
     const rt_student_kind *kind;
     rt_net *net;
     int members;
-    int split;          /* hydra: first stage of the heads */
-    int64_t head[16];   /* hydra: hidden widths of own heads */
-    int nhead;          /* 0: the heads are the network's last stages */
+    int split;        /* hydra: first stage of the heads */
+    int64_t head[16]; /* hydra: hidden widths of own heads */
+    int nhead;        /* 0: the heads are the network's last stages */
     double flops;
 };
 
@@ -36,14 +38,15 @@ struct rt_student {
 #include "distill/objectives.def"
 #undef RT_OBJECTIVE
 
-/* Mean over rows of the labels' cross-entropy, or of the Gaussian NLL in regression; labels and targets are tiled to the student's members. */
+/* Mean over rows of the labels' cross-entropy, or of the Gaussian NLL in regression; labels and targets
+ * are tiled to the student's members. */
 rt_val rt_labels_loss(const rt_objective_in *in);
 /* alpha times the distillation term plus (1 - alpha) times the labels' loss. */
 rt_val rt_mix_labels(const rt_objective_in *in, rt_val distilled);
 rt_val rt_over_temperature(const rt_objective_in *in, rt_val logits); /* z / T */
 rt_val rt_times_temperature2(const rt_objective_in *in, rt_val loss); /* T^2 loss, a scalar */
-/* Regression: outputs (rows, 2) -> (rows), the log-variance cut to [-10, 10]; and the mean cross-entropy of N(mean, var) to them, (rows) each,
- * var 0: the likelihood of mean. */
+/* Regression: outputs (rows, 2) -> (rows), the log-variance cut to [-10, 10]; and the mean cross-entropy
+ * of N(mean, var) to them, (rows) each, var 0: the likelihood of mean. */
 rt_val rt_gaussian_mean(rt_graph *g, rt_val out);
 rt_val rt_gaussian_logvar(rt_graph *g, rt_val out);
 rt_val rt_gaussian_loss(rt_graph *g, rt_val out, rt_val mean, rt_val var);
@@ -55,8 +58,8 @@ rt_val rt_teacher_pull(rt_graph *g, const rt_params *student, const rt_params *t
                        int members);
 /* The parameter "layer" + "." + field beside another parameter of that layer, or NULL. */
 const rt_param *rt_params_beside(const rt_params *p, const char *name, const char *field);
-/* The teacher's parameter for a kernel, bias or statistic of a student: of the same name, and of the same shape if
- * it is a kernel. */
+/* The teacher's parameter for a kernel, bias or statistic of a student: of the same name, and of the
+ * same shape if it is a kernel. */
 rt_status rt_teacher_param(const rt_param **out, const rt_param *student,
                            const rt_params *teacher) RT_MUST_CHECK;
 

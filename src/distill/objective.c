@@ -37,5 +37,6 @@ rt_val rt_times_temperature2(const rt_objective_in *in, rt_val loss) {
 rt_val rt_mix_labels(const rt_objective_in *in, rt_val distilled) {
     if (in->alpha == 1.0)
         return distilled;
-    return rt_add(in->g, rt_scale(in->g, distilled, in->alpha, 0), rt_scale(in->g, rt_labels_loss(in), 1.0 - in->alpha, 0));
+    return rt_add(in->g, rt_scale(in->g, distilled, in->alpha, 0),
+                  rt_scale(in->g, rt_labels_loss(in), 1.0 - in->alpha, 0));
 }

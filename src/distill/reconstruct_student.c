@@ -2,10 +2,9 @@
  * reconstruct_student.c - a BatchEnsemble student that starts as its teachers (Mariet et al. 2021, "BE +
  * INIT").
  *
- *     kernels               W0, r, s by alternating least squares (reconstruct.c); without factors (one
- * member) the teacher's own bias of each member   the teacher's;  one shared b, added before s (LatentBE):
- * min_b sum_m (s_m b - b_m)^2 BN of each member     the teacher's;  one shared: the mean over teachers,
- * running statistics as well
+ *     kernels   W0, r, s by alternating least squares (reconstruct.c); with one member the teacher's own
+ *     bias      of each member: the teacher's; one shared, added before s (LatentBE): min_b sum_m (s_m b - b_m)^2
+ *     BN        of each member: the teacher's; one shared: the mean over teachers, running statistics as well
  */
 #include "base/alloc.h"
 #include "distill/distill_int.h"

@@ -66,7 +66,8 @@ rt_status rt_eval_all(const rt_eval_input *in, double *values, const char **reas
         RT_TRY_GOTO(rt_alloc(&p, rows * sizeof *p));
         RT_TRY_GOTO(rt_alloc(&member_p, bytes));
         if (in->dirichlet)
-            c.knowledge = rt_eval_dirichlet_mean(in->logits, p, member_p, in->n, in->m, in->k, in->dirichlet_offset);
+            c.knowledge =
+                rt_eval_dirichlet_mean(in->logits, p, member_p, in->n, in->m, in->k, in->dirichlet_offset);
         else
             rt_eval_softmax_mean(in->logits, p, member_p, in->n, in->m, in->k);
         c.p = p;

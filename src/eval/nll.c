@@ -2,8 +2,8 @@
  * nll.c - proper scores of probabilities, and the probabilities themselves.
  *
  *     p_c = (1/M) sum_m softmax(z_m)_c          an ensemble is averaged in probability
- *     NLL = (1/n) sum -ln p_y                    p floored at 1e-12: a confident mistake costs 27.6 nats, not
- * infinity Brier = (1/n) sum_i sum_c (p_c - 1[c = y])^2     in [0, 2]
+ *     NLL = (1/n) sum -ln p_y                   p floored at 1e-12: a confident mistake costs 27.6 nats
+ *     Brier = (1/n) sum_i sum_c (p_c - 1[c = y])^2     in [0, 2]
  *
  * Sums are double, in order of the rows. A NaN among the probabilities makes the result NaN: the floor lets
  * it pass.

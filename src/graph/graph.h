@@ -1,9 +1,10 @@
 /*
  * graph.h - a differentiable program, as a list of operations on values.
  *
- * Builders return values, so networks read as maths. The graph remembers the first error and returns the invalid value 0 from then
- * on; rt_graph_status (and rt_plan_compile) report it. Values are 32-bit ids, in order of creation: inputs of a node have smaller
- * ids. A graph is built for a batch of n samples; rt_graph_rebatch derives the same program for another n (a slice).
+ * Builders return values, so networks read as maths. The graph remembers the first error and returns the
+ * invalid value 0 from then on; rt_graph_status (and rt_plan_compile) report it. Values are 32-bit ids, in
+ * order of creation: inputs of a node have smaller ids. A graph is built for a batch of n samples;
+ * rt_graph_rebatch derives the same program for another n (a slice).
  *
  *     rt_val x = rt_graph_input(g, "x", RT_DTYPE_F32, rt_shape1(784), 1);          // (n, 784)
  *     rt_val w = rt_graph_param(g, 0, "fc.weight", rt_shape2(10, 784));
@@ -35,9 +36,9 @@ typedef struct rt_node {
     rt_type type;
     const rt_val *in;
     int nin;
-    int32_t slot;       /* inputs, feeds: their running number; parameters: slot of the store */
-    const char *name;   /* leaves: name; operations: NULL or a scope for printing */
-    const double *data; /* RT_LEAF_CONST: elements */
+    int32_t slot;          /* inputs, feeds: their running number; parameters: slot of the store */
+    const char *name;      /* leaves: name; operations: NULL or a scope for printing */
+    const double *data;    /* RT_LEAF_CONST: elements */
     const rt_chain *chain; /* RT_OP_CHAIN */
     rt_layout layout;      /* set by the layout pass; PLAIN before */
 } rt_node;
@@ -51,11 +52,13 @@ typedef struct rt_graph_out {
 /* dtype: F32, or F64 for reference computations; it is the type of all floating values but BN statistics. */
 rt_status rt_graph_create(rt_graph **out, int64_t batch, rt_dtype dtype) RT_MUST_CHECK;
 void rt_graph_destroy(rt_graph **g);
-rt_status rt_graph_status(const rt_graph *g) RT_MUST_CHECK; /* the first error, recorded again on this thread */
-void rt_graph_set_error(rt_graph *g, rt_status st); /* takes the thread's current error record as the graph's first error */
+rt_status
+rt_graph_status(const rt_graph *g) RT_MUST_CHECK; /* the first error, recorded again on this thread */
+void rt_graph_set_error(
+    rt_graph *g, rt_status st); /* takes the thread's current error record as the graph's first error */
 int64_t rt_graph_batch(const rt_graph *g);
 rt_dtype rt_graph_dtype(const rt_graph *g);
-int64_t rt_graph_count(const rt_graph *g); /* values are 1 .. count-1 */
+int64_t rt_graph_count(const rt_graph *g);                 /* values are 1 .. count-1 */
 const rt_node *rt_graph_node(const rt_graph *g, rt_val v); /* v valid; borrowed until the graph grows */
 int rt_graph_outputs(const rt_graph *g);
 const rt_graph_out *rt_graph_get_output(const rt_graph *g, int i);
@@ -65,7 +68,8 @@ void rt_graph_scope(rt_graph *g, const char *scope);
 
 rt_val rt_graph_input(rt_graph *g, const char *name, rt_dtype t, rt_shape row, int groups);
 rt_val rt_graph_feed(rt_graph *g, const char *name, rt_dtype t, rt_shape s);
-rt_val rt_graph_param(rt_graph *g, int slot, const char *name, rt_shape s); /* one leaf per slot: asking again gives the same value */
+rt_val rt_graph_param(rt_graph *g, int slot, const char *name,
+                      rt_shape s); /* one leaf per slot: asking again gives the same value */
 rt_val rt_graph_const(rt_graph *g, rt_shape s, const double *data); /* copied */
 rt_val rt_graph_scalar(rt_graph *g, double v);
 /* Any operation. Identical nodes (same op, attributes, inputs) are shared. */
@@ -73,18 +77,23 @@ rt_val rt_graph_op(rt_graph *g, rt_op op, rt_attr attr, const rt_val *in, int ni
 rt_val rt_graph_chain(rt_graph *g, const rt_chain *chain, const rt_val *in, int nin); /* passes only */
 rt_val rt_graph_reorder(rt_graph *g, rt_val v, rt_layout layout);                     /* passes only */
 void rt_graph_set_layout(rt_graph *g, rt_val v, rt_layout layout);                    /* passes only */
-void rt_graph_output(rt_graph *g, const char *name, rt_val v); /* a used name, or the invalid value, is an error */
-/* After the run, param's slot takes v; once per slot. The output is named "update:<parameter>". Nothing happens when v is 0. */
+void rt_graph_output(rt_graph *g, const char *name,
+                     rt_val v); /* a used name, or the invalid value, is an error */
+/* After the run, param's slot takes v; once per slot. The output is named "update:<parameter>". Nothing
+ * happens when v is 0. */
 void rt_graph_update(rt_graph *g, rt_val param, rt_val v);
 
-/* Gradients of a scalar loss with respect to any values: parameters, inputs, intermediate. grads[i] is 0 when wrt[i] does
- * not influence the loss. Appends ordinary nodes. */
+/* Gradients of a scalar loss with respect to any values: parameters, inputs, intermediate. grads[i] is 0
+ * when wrt[i] does not influence the loss. Appends ordinary nodes. */
 rt_status rt_graph_grad(rt_graph *g, rt_val loss, const rt_val *wrt, int nwrt, rt_val *grads) RT_MUST_CHECK;
 /* The same with a given gradient of y instead of 1 for a scalar. */
-rt_status rt_graph_grad_from(rt_graph *g, rt_val y, rt_val dy, const rt_val *wrt, int nwrt, rt_val *grads) RT_MUST_CHECK;
+rt_status rt_graph_grad_from(rt_graph *g, rt_val y, rt_val dy, const rt_val *wrt, int nwrt,
+                             rt_val *grads) RT_MUST_CHECK;
 
-/* The same program for another batch size, dead nodes dropped if prune; map[old] = new id (0 if dropped), caller frees. map may be NULL. */
-rt_status rt_graph_rebatch(rt_graph **out, const rt_graph *g, int64_t batch, bool prune, rt_val **map) RT_MUST_CHECK;
+/* The same program for another batch size, dead nodes dropped if prune; map[old] = new id (0 if
+ * dropped), caller frees. map may be NULL. */
+rt_status rt_graph_rebatch(rt_graph **out, const rt_graph *g, int64_t batch, bool prune,
+                           rt_val **map) RT_MUST_CHECK;
 rt_status rt_graph_verify(const rt_graph *g) RT_MUST_CHECK; /* every type re-inferred, order, arity */
 void rt_graph_print(const rt_graph *g, rt_str *out);
 
@@ -95,13 +104,15 @@ rt_val rt_mul(rt_graph *g, rt_val a, rt_val b);
 rt_val rt_div(rt_graph *g, rt_val a, rt_val b);
 rt_val rt_scale(rt_graph *g, rt_val x, double alpha, double beta); /* alpha x + beta */
 rt_val rt_neg(rt_graph *g, rt_val x);
-rt_val rt_unary(rt_graph *g, rt_op op, rt_val x); /* EXP, LOG, SQRT, SQUARE, RECIP, XLOGX, SIGMOID, TANH, SOFTPLUS, LGAMMA, ... */
+rt_val rt_unary(rt_graph *g, rt_op op,
+                rt_val x); /* EXP, LOG, SQRT, SQUARE, RECIP, XLOGX, SIGMOID, TANH, SOFTPLUS, LGAMMA, ... */
 rt_val rt_relu(rt_graph *g, rt_val x);
 rt_val rt_leaky_relu(rt_graph *g, rt_val x, double slope);
 rt_val rt_clip(rt_graph *g, rt_val x, double lo, double hi);
 rt_val rt_stop_grad(rt_graph *g, rt_val x);
 rt_val rt_dropout(rt_graph *g, rt_val x, double p, uint64_t stream); /* p = 0 is x itself */
-rt_val rt_random(rt_graph *g, rt_val x, bool normal, uint64_t stream); /* in the shape of x; else uniform in [-1, 1) */
+rt_val rt_random(rt_graph *g, rt_val x, bool normal,
+                 uint64_t stream); /* in the shape of x; else uniform in [-1, 1) */
 rt_val rt_mul_scalar(rt_graph *g, rt_val x, rt_val s);
 rt_val rt_add_chan(rt_graph *g, rt_val x, rt_val b);
 rt_val rt_mul_chan(rt_graph *g, rt_val x, rt_val r);
@@ -137,9 +148,10 @@ typedef struct rt_bn_result {
     rt_val y, mean, var; /* mean, var: new running statistics (train mode), else 0 */
 } rt_bn_result;
 /* members > 1: one set of statistics per group. momentum: weight of the new batch (PyTorch's 0.1). */
-rt_bn_result rt_batch_norm_train(rt_graph *g, rt_val x, rt_val gamma, rt_val beta, rt_val mean, rt_val var, double eps,
-                                 double momentum, int members);
-rt_val rt_batch_norm_eval(rt_graph *g, rt_val x, rt_val gamma, rt_val beta, rt_val mean, rt_val var, double eps, int members);
+rt_bn_result rt_batch_norm_train(rt_graph *g, rt_val x, rt_val gamma, rt_val beta, rt_val mean, rt_val var,
+                                 double eps, double momentum, int members);
+rt_val rt_batch_norm_eval(rt_graph *g, rt_val x, rt_val gamma, rt_val beta, rt_val mean, rt_val var,
+                          double eps, int members);
 rt_val rt_softmax(rt_graph *g, rt_val z);
 rt_val rt_log_softmax(rt_graph *g, rt_val z);
 rt_val rt_ce_label(rt_graph *g, rt_val z, rt_val labels, double smoothing); /* (rows) */
@@ -148,8 +160,9 @@ rt_val rt_kl_dist(rt_graph *g, rt_val q, rt_val z);                         /* (
 /* Dirichlet losses per row, of concentrations a = e^z + offset: see op.def. */
 rt_val rt_dirichlet_nll(rt_graph *g, rt_val z, rt_val mean_log, double offset);
 rt_val rt_dirichlet_kl(rt_graph *g, rt_val z, rt_val b, double offset); /* KL(Dir(a) || Dir(b)) */
-rt_val rt_dirichlet_proxy(rt_graph *g, rt_val teachers, double floor); /* logits (M n, K) -> concentrations (n, K) */
-rt_val rt_qp_simplex(rt_graph *g, rt_val v, double cap);               /* weights of M vectors, global or per sample */
+rt_val rt_dirichlet_proxy(rt_graph *g, rt_val teachers,
+                          double floor);                 /* logits (M n, K) -> concentrations (n, K) */
+rt_val rt_qp_simplex(rt_graph *g, rt_val v, double cap); /* weights of M vectors, global or per sample */
 rt_val rt_matinv(rt_graph *g, rt_val a);
 rt_val rt_solve(rt_graph *g, rt_val a, rt_val b, bool transposed);
 rt_val rt_sinkhorn(rt_graph *g, rt_val x, double tau, double floor, int64_t iterations);

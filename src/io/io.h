@@ -1,16 +1,17 @@
 /*
  * io.h - files that carry tensors: compressed bytes, JSON text, safetensors, npy.
  *
- * Readers validate everything before they allocate anything: lengths are compared with the bytes that are there, products are
- * checked, and a stated limit bounds memory. A refused file costs one error message (RT_E_INPUT) that names file, place, found
- * and wanted.
+ * Readers validate everything before they allocate anything: lengths are compared with the bytes that are
+ * there, products are checked, and a stated limit bounds memory. A refused file costs one error message
+ * (RT_E_INPUT) that names file, place, found and wanted.
  */
 #ifndef RT_IO_IO_H
 #define RT_IO_IO_H
 
 #include "tensor/tensor.h"
 
-/* ---- a whole file, unpacked if it is gzip or xz (by its magic bytes); rt_alloc'ed, at most max_bytes ---- */
+/* ---- a whole file, unpacked if it is gzip or xz (by its magic bytes); rt_alloc'ed, at most max_bytes
+ * ---- */
 rt_status rt_bytes_read(const char *path, size_t max_bytes, uint8_t **data, size_t *n) RT_MUST_CHECK;
 
 /* ---- JSON reading (strict: duplicate keys, NaN, trailing text are refused) ---- */
@@ -48,13 +49,16 @@ const rt_st_tensor *rt_safetensors_find(const rt_safetensors *s, const char *nam
 int64_t rt_safetensors_meta_count(const rt_safetensors *s);
 const rt_st_meta *rt_safetensors_meta_get(const rt_safetensors *s, int64_t i);
 const char *rt_safetensors_meta(const rt_safetensors *s, const char *key); /* NULL if absent */
-/* Copies a floating tensor (F64, F32, F16, BF16) as f32; fails naming file and tensor on another type or count. */
-rt_status rt_safetensors_to_f32(const rt_safetensors *s, const rt_st_tensor *t, float *dst, int64_t count) RT_MUST_CHECK;
+/* Copies a floating tensor (F64, F32, F16, BF16) as f32; fails naming file and tensor on another type or
+ * count. */
+rt_status rt_safetensors_to_f32(const rt_safetensors *s, const rt_st_tensor *t, float *dst,
+                                int64_t count) RT_MUST_CHECK;
 /* Atomic and durable; tensors in the given order; header padded with spaces to a multiple of 8. */
 rt_status rt_safetensors_write(const char *path, const rt_st_tensor *t, int64_t n, const rt_st_meta *meta,
                                int64_t nmeta) RT_MUST_CHECK;
 
-/* ---- npy (versions 1 to 3; f4 f8 u1 i4 i8, either byte order; Fortran order is converted to C order) ---- */
+/* ---- npy (versions 1 to 3; f4 f8 u1 i4 i8, either byte order; Fortran order is converted to C order)
+ * ---- */
 typedef struct rt_npy {
     char kind;    /* 'f', 'u', 'i' */
     int itemsize; /* bytes */
@@ -63,6 +67,7 @@ typedef struct rt_npy {
 } rt_npy;
 rt_status rt_npy_read(rt_npy *out, const char *path, size_t max_bytes) RT_MUST_CHECK;
 void rt_npy_deinit(rt_npy *a);
-rt_status rt_npy_write(const char *path, rt_dtype t, const rt_shape *s, const void *data) RT_MUST_CHECK; /* atomic */
+rt_status rt_npy_write(const char *path, rt_dtype t, const rt_shape *s,
+                       const void *data) RT_MUST_CHECK; /* atomic */
 
 #endif

@@ -1,9 +1,10 @@
 /*
  * kern.h - how an operation is computed.
  *
- * A kernel is asked once whether it supports a problem, may say which layouts it wants, prepares its state and scratch size once, and
- * then only runs: it returns nothing and allocates nothing. Problems are solved by one thread; parallelism is the plan's (slices).
- * kern.def lists kernels best first; the reference kernel of op.def stands last, always there, f32 and f64, PLAIN layout.
+ * A kernel is asked once whether it supports a problem, may say which layouts it wants, prepares its state
+ * and scratch size once, and then only runs: it returns nothing and allocates nothing. Problems are solved
+ * by one thread; parallelism is the plan's (slices). kern.def lists kernels best first; the reference
+ * kernel of op.def stands last, always there, f32 and f64, PLAIN layout.
  */
 #ifndef RT_KERN_KERN_H
 #define RT_KERN_KERN_H
@@ -19,57 +20,63 @@ typedef struct rt_problem {
     const int32_t *in_groups; /* 0: global */
     rt_desc out;
     int32_t out_groups;
-    int64_t n;     /* samples per group in this slice; batched shapes are (groups * n, ...) */
-    rt_kind kind;  /* of the result; SUM: this slice's part of the sum */
+    int64_t n;    /* samples per group in this slice; batched shapes are (groups * n, ...) */
+    rt_kind kind; /* of the result; SUM: this slice's part of the sum */
 } rt_problem;
 
 typedef struct rt_kern_ctx {
-    int worker;     /* < RT_POOL_MAX */
-    void *scratch;  /* 64-byte aligned, as large as prepare asked */
-    uint64_t seed;  /* randomness: seed of the member, step, ... */
+    int worker;    /* < RT_POOL_MAX */
+    void *scratch; /* 64-byte aligned, as large as prepare asked */
+    uint64_t seed; /* randomness: seed of the member, step, ... */
     uint64_t step;
-    int64_t row0;   /* first sample of this slice in the batch */
-    int64_t batch;  /* samples in the whole batch: row r of group m is global row m * batch + row0 + r */
+    int64_t row0;  /* first sample of this slice in the batch */
+    int64_t batch; /* samples in the whole batch: row r of group m is global row m * batch + row0 + r */
 } rt_kern_ctx;
 
 typedef struct rt_kern {
     const char *impl; /* "ref", "avx2", "onednn", "blas" ... */
     /* true if it can solve this problem with exactly these layouts */
     bool (*supports)(const rt_problem *p);
-    /* the layouts it would like for a problem whose descs are all in their current layouts: in[i], *out are preset to those and may be
-       changed. NULL: wants what `any` layout-agnostic kernel wants (see plan/pass_layout.c). */
+    /* the layouts it would like for a problem whose descs are all in their current layouts: in[i], *out
+     * are preset to those and may be changed. NULL: wants what `any` layout-agnostic kernel wants (see
+     * plan/pass_layout.c). */
     void (*layouts)(const rt_problem *p, rt_layout *in, rt_layout *out);
     /* may be NULL: no state, no scratch */
     rt_status (*prepare)(const rt_problem *p, void **state, size_t *scratch);
     void (*release)(void *state);
     /* called once per worker before the first run on it; may be NULL */
     rt_status (*attach)(void *state, int worker);
-    void (*run)(const void *state, const rt_problem *p, void *out, const void *const *in, const rt_kern_ctx *ctx);
+    void (*run)(const void *state, const rt_problem *p, void *out, const void *const *in,
+                const rt_kern_ctx *ctx);
 } rt_kern;
 
 /* CPU features, found once. */
 typedef enum rt_isa { RT_ISA_PLAIN, RT_ISA_AVX2, RT_ISA_AVX512 } rt_isa;
-rt_isa rt_cpu_isa(void);           /* highest supported; the environment variable RETORT_ISA=plain|avx2|avx512 lowers it */
+rt_isa
+rt_cpu_isa(void); /* highest supported; the environment variable RETORT_ISA=plain|avx2|avx512 lowers it */
 
 /* Which families of kernels may be chosen; 0 in a mask bit forbids. The reference is always allowed. */
 enum { RT_KERN_VEC = 1, RT_KERN_ONEDNN = 2, RT_KERN_BLAS = 4, RT_KERN_ALL = 7 };
 
-/* Candidates for an operation on values of type dtype, best first, those the CPU or the mask forbid left out; n gets the count.
- * The last one is the reference. */
-rt_status rt_kern_list(rt_op op, rt_dtype dtype, unsigned mask, const rt_kern **list, int cap, int *n) RT_MUST_CHECK;
+/* Candidates for an operation on values of type dtype, best first, those the CPU or the mask forbid left
+ * out; n gets the count. The last one is the reference. */
+rt_status rt_kern_list(rt_op op, rt_dtype dtype, unsigned mask, const rt_kern **list, int cap,
+                       int *n) RT_MUST_CHECK;
 const rt_kern *rt_kern_ref(rt_op op, rt_dtype dtype);
 
 /* Per-thread set-up of the vendor libraries: one OpenMP / BLAS thread. Call on every worker. */
 void rt_kern_thread_init(void);
 
-/* ---- kernels outside the graph: sums over slices, optimisers. Element ranges, so that workers can share them. ---- */
+/* ---- kernels outside the graph: sums over slices, optimisers. Element ranges, so that workers can
+ * share them. ---- */
 
 /* dst[i] = sum over s of src[s][i] by a fixed binary tree over s; dst may be src[0]. */
 void rt_k_tree_sum_f32(float *dst, const float *const *src, int nsrc, int64_t lo, int64_t hi);
 void rt_k_tree_sum_f64(double *dst, const double *const *src, int nsrc, int64_t lo, int64_t hi);
 
-/* One pass: clip scale, weight decay, momentum, update. g is multiplied by gscale first. lambda: L2 decay added to the gradient,
- * decoupled: subtracted as lr * decoupled * w; pull: decay towards `centre` instead of 0. */
+/* One pass: clip scale, weight decay, momentum, update. g is multiplied by gscale first. lambda: L2
+ * decay added to the gradient, decoupled: subtracted as lr * decoupled * w; pull: decay towards `centre`
+ * instead of 0. */
 typedef struct rt_k_sgd {
     float lr, momentum, lambda, gscale, centre;
     bool nesterov;

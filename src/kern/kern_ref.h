@@ -21,8 +21,8 @@
 #include "op/op.def"
 #undef RT_OP
 
-/* Bytes of ctx->scratch a reference kernel needs: matrices in double for linear algebra and quadratic programs,
- * and the like; else 0. False: overflow. */
+/* Bytes of ctx->scratch a reference kernel needs: matrices in double for linear algebra and quadratic
+ * programs, and the like; else 0. False: overflow. */
 bool rt_ref_scratch(const rt_problem *p, size_t *bytes);
 
 #endif

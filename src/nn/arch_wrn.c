@@ -1,8 +1,9 @@
 /*
  * arch_wrn.c - wrn:D,K: wide residual network (Zagoruyko and Komodakis 2016), depth D = 6n + 4, widening K.
  *
- *     conv3x3(16), 3 groups of n blocks with widths 16K, 32K, 64K and strides 1, 2, 2, BN ReLU, mean over the
- * map, dense block: x -> BN ReLU conv3x3(stride) [dropout] BN ReLU conv3x3 -> + shortcut(x)
+ *     conv3x3(16), 3 groups of n blocks with widths 16K, 32K, 64K and strides 1, 2, 2,
+ *     BN ReLU, mean over the map, dense
+ *     block: x -> BN ReLU conv3x3(stride) [dropout] BN ReLU conv3x3 -> + shortcut(x)
  *
  * The shortcut is x itself, or, when the shape changes, a 1x1 convolution of the block's raw input (before
  * its first BN), as in Nam et al. 2022. Convolutions have no bias. Weights are He-normal: fan_out for

@@ -34,7 +34,8 @@ rt_val rt_nn_fast_in(rt_build *b, const char *name, rt_val x, int64_t in) {
     return rt_mul_chan(b->g, x, picked(b, rt_nn_field(b, name, "r", fast_spec(b, in))));
 }
 
-rt_val rt_nn_fast_out(rt_build *b, const char *name, rt_val y, int64_t out, int64_t fan_in, rt_init init, bool bias) {
+rt_val rt_nn_fast_out(rt_build *b, const char *name, rt_val y, int64_t out, int64_t fan_in, rt_init init,
+                      bool bias) {
     const bool each = b->members > 1 && !b->shared_bias;
     const rt_param spec = {.shape = each ? rt_shape2(b->members, out) : rt_shape1(out),
                            .role = RT_ROLE_BIAS,

@@ -1,12 +1,13 @@
 /*
  * nn.h - parameters and networks, as builders of graphs.
  *
- * rt_params is the table of named parameters (PyTorch's names and shapes) and their places in one contiguous block of floats. Values live in
- * blocks that the caller allocates: an ensemble of K members is one table and K blocks; gradients and optimiser state are blocks of the
- * same form. Slots number the lines of the table and are the graph's parameter slots.
+ * rt_params is the table of named parameters (PyTorch's names and shapes) and their places in one
+ * contiguous block of floats. Values live in blocks that the caller allocates: an ensemble of K members is
+ * one table and K blocks; gradients and optimiser state are blocks of the same form. Slots number the lines
+ * of the table and are the graph's parameter slots.
  *
- * A network is a chain of *stages*, so that any prefix can serve as a body and any suffix as a head. Building in `declare` mode adds the
- * parameters to the table; building again only looks them up.
+ * A network is a chain of *stages*, so that any prefix can serve as a body and any suffix as a head.
+ * Building in `declare` mode adds the parameters to the table; building again only looks them up.
  */
 #ifndef RT_NN_NN_H
 #define RT_NN_NN_H
@@ -53,17 +54,19 @@ const rt_param *rt_params_get(const rt_params *p, int slot);
 int rt_params_find(const rt_params *p, const char *name); /* -1 if absent */
 int64_t rt_params_floats(const rt_params *p);             /* size of a block */
 int64_t rt_params_trainable(const rt_params *p);          /* number of trained scalars */
-rt_status rt_params_add(rt_params *p, rt_param spec, int *slot) RT_MUST_CHECK; /* name copied; offset, count filled in */
-void rt_params_init(const rt_params *p, float *block, uint64_t seed); /* a pure function of (seed, parameter name) */
+rt_status rt_params_add(rt_params *p, rt_param spec,
+                        int *slot) RT_MUST_CHECK; /* name copied; offset, count filled in */
+void rt_params_init(const rt_params *p, float *block,
+                    uint64_t seed); /* a pure function of (seed, parameter name) */
 
 /* What every layer builder gets. */
 typedef struct rt_build {
     rt_graph *g;
     rt_params *params;
-    bool declare;            /* add parameters that are not there yet */
-    bool train;              /* batch statistics and dropout; running statistics become updates of the graph */
-    const char *prefix;      /* put before parameter names ("heads.3."); NULL: none */
-    int32_t group;           /* group of parameters declared now */
+    bool declare;       /* add parameters that are not there yet */
+    bool train;         /* batch statistics and dropout; running statistics become updates of the graph */
+    const char *prefix; /* put before parameter names ("heads.3."); NULL: none */
+    int32_t group;      /* group of parameters declared now */
     uint64_t dropout_stream; /* next stream; counts up so that layers differ */
     int members;             /* > 1: BatchEnsemble layers on a batch tiled member-major */
     rt_init fast_init;       /* of r and s; DEFAULT: N(1, 0.5) */
@@ -76,7 +79,8 @@ typedef struct rt_build {
 
 rt_val rt_nn_param(rt_build *b, rt_param spec); /* prefix + name; offset, count and group are filled in */
 rt_val rt_nn_linear(rt_build *b, const char *name, rt_val x, int64_t out, rt_init init, bool bias);
-rt_val rt_nn_conv(rt_build *b, const char *name, rt_val x, int64_t out, int k, int stride, int pad, rt_init init, bool bias);
+rt_val rt_nn_conv(rt_build *b, const char *name, rt_val x, int64_t out, int k, int stride, int pad,
+                  rt_init init, bool bias);
 rt_val rt_nn_batch_norm(rt_build *b, const char *name, rt_val x, double eps, double momentum);
 rt_val rt_nn_dropout(rt_build *b, rt_val x, double p);
 
@@ -89,22 +93,26 @@ typedef struct rt_arch_config {
     double dropout;         /* probability of dropping; meaning per architecture */
     bool dropout_input;     /* mlp: also before the first layer */
     rt_init init;           /* DEFAULT: the architecture's own */
-    int norm;               /* standardisation inside the network, (x - mean) / std: entries of mean, std: 0 (none), channels or features */
+    int norm; /* standardisation inside the network, (x - mean) / std: entries of mean, std: 0 (none), channels or features */
     const double *mean, *std;
 } rt_arch_config;
 
 typedef struct rt_net rt_net;
-/* Parses the spec (errors name what was found and the forms allowed) and declares the parameters into params (NULL: into none; a later
- * build in declare mode does). Copies the config. prefix goes before the names of parameters, NULL: none. */
-rt_status rt_net_create(rt_net **out, const rt_arch_config *c, rt_params *params, const char *prefix) RT_MUST_CHECK;
+/* Parses the spec (errors name what was found and the forms allowed) and declares the parameters into
+ * params (NULL: into none; a later build in declare mode does). Copies the config. prefix goes before
+ * the names of parameters, NULL: none. */
+rt_status rt_net_create(rt_net **out, const rt_arch_config *c, rt_params *params,
+                        const char *prefix) RT_MUST_CHECK;
 void rt_net_destroy(rt_net **n);
 const rt_arch_config *rt_net_config(const rt_net *n);
 int rt_net_stages(const rt_net *n);
 const char *rt_net_stage_name(const rt_net *n, int i);
-/* Output of stages [from, to) applied to x. Stage 0 includes the standardisation of the input. A prefix in b replaces the network's
- * own, so one network can be built over several sets of parameters. The group of parameters declared is the number of their stage. */
+/* Output of stages [from, to) applied to x. Stage 0 includes the standardisation of the input. A prefix
+ * in b replaces the network's own, so one network can be built over several sets of parameters. The
+ * group of parameters declared is the number of their stage. */
 rt_val rt_net_range(const rt_net *n, rt_build *b, rt_val x, int from, int to);
-rt_val rt_net_forward(const rt_net *n, rt_build *b, rt_val x); /* all stages: logits, or (mean, log-variance) */
+rt_val rt_net_forward(const rt_net *n, rt_build *b,
+                      rt_val x); /* all stages: logits, or (mean, log-variance) */
 
 typedef struct rt_layer_info {
     char name[64], kind[16];
@@ -113,7 +121,7 @@ typedef struct rt_layer_info {
     double flops;   /* forward, per sample */
 } rt_layer_info;
 rt_status rt_net_layers(const rt_net *net, rt_layer_info **out, int *n) RT_MUST_CHECK; /* rt_alloc'ed */
-double rt_net_flops(const rt_net *net);                                              /* forward, per sample */
+double rt_net_flops(const rt_net *net); /* forward, per sample */
 
 typedef struct rt_arch_info {
     const char *name, *form, *meaning;

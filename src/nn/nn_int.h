@@ -65,10 +65,11 @@ RT_INLINE rt_init rt_nn_bias_init(rt_init init) {
 }
 /* "layer" + "." + "field" as the name of a parameter. */
 rt_val rt_nn_field(rt_build *b, const char *layer, const char *field, rt_param spec);
-/* The member-dependent half of a layer (batch_ensemble.c): x o r before the product; y o s and the bias after it.
- * With one member only the bias is left. */
+/* The member-dependent half of a layer (batch_ensemble.c): x o r before the product; y o s and the bias
+ * after it. With one member only the bias is left. */
 rt_val rt_nn_fast_in(rt_build *b, const char *name, rt_val x, int64_t in);
-rt_val rt_nn_fast_out(rt_build *b, const char *name, rt_val y, int64_t out, int64_t fan_in, rt_init init, bool bias);
+rt_val rt_nn_fast_out(rt_build *b, const char *name, rt_val y, int64_t out, int64_t fan_in, rt_init init,
+                      bool bias);
 
 /* Ends a function that returns a value: the message becomes the graph's first error. */
 #define RT_NN_FAIL(b, code, ...)                                                                             \

@@ -1,9 +1,10 @@
 /*
  * op.h - the vocabulary: operations, their attributes, shape rules and cost.
  *
- * A value is either *batched*: axis 0 holds groups x n rows, member-major, where n is the batch (or the slice of it that is being
- * computed), or *global*: parameters, statistics, scalars. rt_op_infer derives type, shape and kind of an operation's result. The
- * kind tells how the result relates to the batch, and is all that slicing needs to know:
+ * A value is either *batched*: axis 0 holds groups x n rows, member-major, where n is the batch (or the
+ * slice of it that is being computed), or *global*: parameters, statistics, scalars. rt_op_infer derives
+ * type, shape and kind of an operation's result. The kind tells how the result relates to the batch, and is
+ * all that slicing needs to know:
  *
  *     ROWS     batched; row r depends on rows r of the batched inputs (of any group) and on global values
  *     SUM      global; the sum, over the samples, of what each would give alone
@@ -58,14 +59,18 @@ bool rt_op_find(rt_op *out, const char *name);
 void rt_attr_print(const rt_attr *a, rt_str *out); /* fields that are not zero */
 bool rt_attr_equal(const rt_attr *a, const rt_attr *b);
 
-/* Type of the result; fails with RT_E_USAGE naming operation and shapes when they do not fit. n is the batch the types are for. */
-rt_status rt_op_infer(rt_type *out, rt_op op, const rt_attr *attr, const rt_type *in, int nin, int64_t n) RT_MUST_CHECK;
+/* Type of the result; fails with RT_E_USAGE naming operation and shapes when they do not fit. n is the
+ * batch the types are for. */
+rt_status rt_op_infer(rt_type *out, rt_op op, const rt_attr *attr, const rt_type *in, int nin,
+                      int64_t n) RT_MUST_CHECK;
 /* Floating-point operations (multiply and add count one each) and bytes read and written, for given types. */
-void rt_op_cost(double *flops, double *bytes, rt_op op, const rt_attr *attr, const rt_type *out, const rt_type *in, int nin);
+void rt_op_cost(double *flops, double *bytes, rt_op op, const rt_attr *attr, const rt_type *out,
+                const rt_type *in, int nin);
 
 /*
- * A fused chain: acc = in[0]; for each step acc = op(acc, in[arg[0]], in[arg[1]]); out = acc. With `swap`, acc is the second
- * operand and in[arg[0]] the first (a third stays in[arg[1]]). Steps are ELTWISE operations; acc is always in[0] of the operation otherwise.
+ * A fused chain: acc = in[0]; for each step acc = op(acc, in[arg[0]], in[arg[1]]); out = acc. With `swap`,
+ * acc is the second operand and in[arg[0]] the first (a third stays in[arg[1]]). Steps are ELTWISE
+ * operations; acc is always in[0] of the operation otherwise.
  */
 enum { RT_CHAIN_MAX = 16 };
 typedef struct rt_chain_step {

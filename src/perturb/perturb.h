@@ -1,8 +1,10 @@
 /*
- * perturb.h - perturbations of a batch of images, as pure graph builders. One file and one line of perturbs.def each.
+ * perturb.h - perturbations of a batch of images, as pure graph builders. One file and one line of
+ * perturbs.def each.
  *
- * A perturbation sees models only through rt_forward: logits of one model, in eval mode, for given inputs. An input gradient is a call
- * to rt_graph_grad. The result carries no gradient (rt_stop_grad) and stays in [0, 1].
+ * A perturbation sees models only through rt_forward: logits of one model, in eval mode, for given inputs.
+ * An input gradient is a call to rt_graph_grad. The result carries no gradient (rt_stop_grad) and stays in
+ * [0, 1].
  */
 #ifndef RT_PERTURB_PERTURB_H
 #define RT_PERTURB_PERTURB_H
@@ -17,8 +19,8 @@ typedef struct rt_perturb_in {
     rt_graph *g;
     rt_val x;           /* (n, row...) in [0, 1] */
     rt_val temperature; /* scalar */
-    double size;        /* per element: the step has the L2 norm size * sqrt(elements of a row); papers: 1/255 */
-    uint64_t stream;    /* of randomness */
+    double size;     /* per element: the step has the L2 norm size * sqrt(elements of a row); papers: 1/255 */
+    uint64_t stream; /* of randomness */
     rt_forward forward;
     void *user;
 } rt_perturb_in;

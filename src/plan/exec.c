@@ -1,9 +1,10 @@
 /*
  * exec.c - running plans.
  *
- * A run is: prologue, then for each phase all slices (in any order, on any worker) and the section that completes their sums. When there are at least as
- * many members as workers, each worker takes whole members and nobody waits for anybody; otherwise workers share the slices of a phase and
- * meet at its end. Both ways give the same bits: a slice is computed by one thread, sums over slices follow a fixed tree.
+ * A run is: prologue, then for each phase all slices (in any order, on any worker) and the section that
+ * completes their sums. When there are at least as many members as workers, each worker takes whole members
+ * and nobody waits for anybody; otherwise workers share the slices of a phase and meet at its end. Both
+ * ways give the same bits: a slice is computed by one thread, sums over slices follow a fixed tree.
  */
 #include "base/alloc.h"
 #include "base/size.h"
@@ -37,10 +38,13 @@ rt_status rt_exec_create(rt_exec **out, const rt_plan *p, rt_pool *pool) {
     *out = NULL;
     RT_TRY(rt_calloc(&e, 1, sizeof *e));
     e->p = p;
-    if (!rt_size_mul(p->slice_bytes, (size_t)p->slices, &slices) || !rt_size_add(slices, p->global_bytes, &bytes))
-        RT_FAIL_GOTO(RT_E_MEMORY, "plan: %lld slices of %zu bytes are too large", (long long)p->slices, p->slice_bytes);
+    if (!rt_size_mul(p->slice_bytes, (size_t)p->slices, &slices) ||
+        !rt_size_add(slices, p->global_bytes, &bytes))
+        RT_FAIL_GOTO(RT_E_MEMORY, "plan: %lld slices of %zu bytes are too large", (long long)p->slices,
+                     p->slice_bytes);
     if (p->slices > MAX_SLICES)
-        RT_FAIL_GOTO(RT_E_USAGE, "plan: %lld slices, at most %d; use larger slices", (long long)p->slices, MAX_SLICES);
+        RT_FAIL_GOTO(RT_E_USAGE, "plan: %lld slices, at most %d; use larger slices", (long long)p->slices,
+                     MAX_SLICES);
     RT_TRY_GOTO(rt_alloc(&e->block, bytes));
     e->slice_mem = e->block;
     e->global_mem = e->block + slices;
@@ -123,12 +127,15 @@ static void run_step(const rt_exec *e, const rt_pstep *s, int64_t slice, const r
     s->kern->run(s->state, &s->p, resolve(e, &s->out, slice), in, &ctx);
 }
 
-/* Rows of a slice between its own block (groups x slice rows) and a buffer of the whole batch (groups x batch rows). */
-static void copy_rows(const rt_exec *e, const rt_action *a, uint8_t *slice_data, uint8_t *batch_data, int64_t slice, bool out) {
+/* Rows of a slice between its own block (groups x slice rows) and a buffer of the whole batch (groups x
+ * batch rows). */
+static void copy_rows(const rt_exec *e, const rt_action *a, uint8_t *slice_data, uint8_t *batch_data,
+                      int64_t slice, bool out) {
     const size_t row = rt_desc_bytes(&a->desc) / (size_t)(a->groups * e->p->slice);
     const size_t part = row * (size_t)e->p->slice, whole = row * (size_t)e->p->batch;
     for (int32_t m = 0; m < a->groups; m++) {
-        uint8_t *s = slice_data + (size_t)m * part, *b = batch_data + (size_t)m * whole + (size_t)slice * part;
+        uint8_t *s = slice_data + (size_t)m * part,
+                *b = batch_data + (size_t)m * whole + (size_t)slice * part;
         memcpy(out ? b : s, out ? s : b, part);
     }
 }
@@ -140,7 +147,8 @@ static void run_phase(const rt_exec *e, int phase, int64_t slice, const rt_run *
         if (a->kind == RT_ACT_STEP)
             run_step(e, &e->p->step[a->index], slice, run, worker);
         else if (a->kind == RT_ACT_GATHER)
-            copy_rows(e, a, resolve(e, &a->dst, slice), (uint8_t *)(uintptr_t)e->input[a->index], slice, false);
+            copy_rows(e, a, resolve(e, &a->dst, slice), (uint8_t *)(uintptr_t)e->input[a->index], slice,
+                      false);
         else if (e->output[a->index] != NULL)
             copy_rows(e, a, resolve(e, &a->src, slice), e->output[a->index], slice, true);
     }
@@ -247,7 +255,8 @@ static void shared_section(runs *r, const rt_actions *l, rt_pool *pool) {
         const bool sums = l->a[lo].kind == RT_ACT_REDUCE;
         size_t bytes = 0;
         int64_t chunks = 0;
-        for (hi = lo; hi < l->n && (sums ? l->a[hi].kind == RT_ACT_REDUCE : l->a[hi].level == l->a[lo].level); hi++) {
+        for (hi = lo; hi < l->n && (sums ? l->a[hi].kind == RT_ACT_REDUCE : l->a[hi].level == l->a[lo].level);
+             hi++) {
             bytes += action_bytes(p, &l->a[hi]);
             if (sums)
                 chunks += (rt_desc_elems(&l->a[hi].desc) + REDUCE_CHUNK - 1) / REDUCE_CHUNK;

@@ -1,6 +1,6 @@
 /*
- * interp.c - the reference way to run a graph: every node in order, by its reference kernel, on the whole batch, in the graph's own precision.
- * What plans compute is compared with this.
+ * interp.c - the reference way to run a graph: every node in order, by its reference kernel, on the whole
+ * batch, in the graph's own precision. What plans compute is compared with this.
  */
 #include "base/alloc.h"
 #include "kern/kern.h"
@@ -46,7 +46,8 @@ static rt_status compute(void **values, const rt_graph *g, rt_val v, rt_arena *a
     const void *in[RT_OP_MAX_IN];
     for (int i = 0; i < d->nin; i++)
         in[i] = values[d->in[i]];
-    const rt_kern_ctx ctx = {.scratch = scratch, .seed = run.seed, .step = run.step, .batch = rt_graph_batch(g)};
+    const rt_kern_ctx ctx = {
+        .scratch = scratch, .seed = run.seed, .step = run.step, .batch = rt_graph_batch(g)};
     k->run(state, &p, values[v], in, &ctx);
 done:
     rt_free(scratch);
@@ -55,8 +56,8 @@ done:
     return st;
 }
 
-rt_status rt_interp_values(const rt_graph *g, const void *const *params, const void *const *inputs, const void *const *feeds,
-                           void ***values, rt_run run) {
+rt_status rt_interp_values(const rt_graph *g, const void *const *params, const void *const *inputs,
+                           const void *const *feeds, void ***values, rt_run run) {
     rt_arena arena;
     rt_status st = RT_OK;
     void **val = NULL;
@@ -98,8 +99,8 @@ void rt_interp_free(const rt_graph *g, void **values) {
     rt_free(values);
 }
 
-rt_status rt_interp_run(const rt_graph *g, const void *const *params, const void *const *inputs, const void *const *feeds,
-                        void *const *outputs, rt_run run) {
+rt_status rt_interp_run(const rt_graph *g, const void *const *params, const void *const *inputs,
+                        const void *const *feeds, void *const *outputs, rt_run run) {
     void **values = NULL;
     RT_TRY(rt_interp_values(g, params, inputs, feeds, &values, run));
     int k = 0;

@@ -1,12 +1,15 @@
 /*
- * pass_fuse.c - element-wise operations become chains: one pass over memory for as many of them as follow each other.
+ * pass_fuse.c - element-wise operations become chains: one pass over memory for as many of them as follow
+ * each other.
  *
- * Every element-wise node turns into a chain of length one, appended to the chain that makes one of its operands when nobody else reads that
- * operand. Example, BN and ReLU before a convolution, with BatchEnsemble's r:
+ * Every element-wise node turns into a chain of length one, appended to the chain that makes one of its
+ * operands when nobody else reads that operand. Example, BN and ReLU before a convolution, with
+ * BatchEnsemble's r:
  *
  *     bn_apply(x, coef) -> relu -> mul_chan(r)      becomes      chain[bn_apply #1, relu, mul_chan #2](x, coef, r)
  *
- * Further patterns (a chain inside a convolution's load, statistics in its store) are added as rules on the result of this pass.
+ * Further patterns (a chain inside a convolution's load, statistics in its store) are added as rules on the
+ * result of this pass.
  */
 #include "plan/plan_int.h"
 #include <string.h>

@@ -1,10 +1,13 @@
 /*
- * pass_layout.c - every value gets the memory layout its kernels like, and reorder nodes stand where two of them disagree.
+ * pass_layout.c - every value gets the memory layout its kernels like, and reorder nodes stand where two of
+ * them disagree.
  *
- * Nodes are visited in order. Each asks its kernels, best first: a kernel either names the layouts it wants (convolutions want channel-blocked data
- * and their own weight blocks), or it is indifferent and follows its operands: 4-D operands take the first blocked layout among them, and
- * a 4-D result without 4-D operands takes the layout that the network's convolutions use. The first kernel that supports the outcome decides. One reorder per
- * value and layout: the graph shares equal nodes. Parameters are reordered once per step, in the prologue. Outputs are plain.
+ * Nodes are visited in order. Each asks its kernels, best first: a kernel either names the layouts it wants
+ * (convolutions want channel-blocked data and their own weight blocks), or it is indifferent and follows
+ * its operands: 4-D operands take the first blocked layout among them, and a 4-D result without 4-D
+ * operands takes the layout that the network's convolutions use. The first kernel that supports the outcome
+ * decides. One reorder per value and layout: the graph shares equal nodes. Parameters are reordered once
+ * per step, in the prologue. Outputs are plain.
  */
 #include "plan/plan_int.h"
 
@@ -79,7 +82,8 @@ rt_status rt_pass_layout(rt_graph **g, unsigned mask) {
         const rt_node *d = rt_graph_node(*g, v);
         if (d->leaf != RT_LEAF_NONE || d->op == RT_OP_REORDER)
             continue;
-        /* the copy has its operands in their present layouts: ask, then make the node anew on reordered operands */
+        /* the copy has its operands in their present layouts: ask, then make the node anew on reordered
+         * operands */
         const rt_val c = w.map[v];
         rt_problem p;
         RT_TRY_GOTO(rt_problem_make(&p, &arena, w.to, c, NULL, RT_LAYOUT_PLAIN));

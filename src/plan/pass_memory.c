@@ -1,10 +1,11 @@
 /*
  * pass_memory.c - where each value lives.
  *
- * Every value, every part of a sum and every kernel's scratch is a block with a first and a last moment. Blocks whose times do not meet share
- * memory: the largest first, each at the lowest offset where nothing alive is in the way. An element-wise step may write over an operand that
- * dies there. Slice blocks get offsets in the slice workspace (the same in every slice), global ones in the global workspace; what the prologue
- * makes from parameters alone is kept for ever, so that inference need not make it again.
+ * Every value, every part of a sum and every kernel's scratch is a block with a first and a last moment.
+ * Blocks whose times do not meet share memory: the largest first, each at the lowest offset where nothing
+ * alive is in the way. An element-wise step may write over an operand that dies there. Slice blocks get
+ * offsets in the slice workspace (the same in every slice), global ones in the global workspace; what the
+ * prologue makes from parameters alone is kept for ever, so that inference need not make it again.
  *
  *     moments: prologue 0 | phase 0: one per action | section 0: one | phase 1 ...
  */
@@ -23,9 +24,10 @@ typedef struct block {
 typedef struct mem {
     rt_plan *p;
     rt_vinfo *vi;
-    block *b;          /* 0 .. nval-1: values (and parts of sums); then scratch per step; then completed sums per value */
+    block *
+        b; /* 0 .. nval-1: values (and parts of sums); then scratch per step; then completed sums per value */
     int64_t nval, nblk;
-    int32_t *owner;    /* value -> block it lives in (itself, or the operand it writes over) */
+    int32_t *owner; /* value -> block it lives in (itself, or the operand it writes over) */
 } mem;
 
 static rt_val root(const rt_vinfo *vi, rt_val v) {
@@ -127,8 +129,8 @@ static void lifetimes(mem *m) {
     }
 }
 
-/* Lets an element-wise slice step write over an operand of equal size that nobody reads later. The reference of a chain builds its result in
- * place and must find its operands untouched. */
+/* Lets an element-wise slice step write over an operand of equal size that nobody reads later. The
+ * reference of a chain builds its result in place and must find its operands untouched. */
 static void in_place(mem *m) {
     rt_plan *p = m->p;
     int64_t t = 1;
@@ -139,7 +141,8 @@ static void in_place(mem *m) {
                 continue;
             const rt_pstep *s = &p->step[a->index];
             const rt_node *d = rt_graph_node(p->g, s->v);
-            if (d->type.kind != RT_KIND_ROWS || !(d->op == RT_OP_CHAIN || (rt_op_get(d->op)->flags & RT_OP_ELTWISE) != 0))
+            if (d->type.kind != RT_KIND_ROWS ||
+                !(d->op == RT_OP_CHAIN || (rt_op_get(d->op)->flags & RT_OP_ELTWISE) != 0))
                 continue;
             if (d->op == RT_OP_CHAIN && s->kern == rt_kern_ref(RT_OP_CHAIN, rt_graph_dtype(p->g)))
                 continue;
@@ -147,7 +150,8 @@ static void in_place(mem *m) {
                 const rt_val x = root(m->vi, d->in[k]);
                 const rt_node *xd = rt_graph_node(p->g, x);
                 const rt_desc *xdesc = &s->p.in[k];
-                if (xd->leaf != RT_LEAF_NONE || xd->type.kind != RT_KIND_ROWS || !rt_desc_equal(xdesc, &s->p.out))
+                if (xd->leaf != RT_LEAF_NONE || xd->type.kind != RT_KIND_ROWS ||
+                    !rt_desc_equal(xdesc, &s->p.out))
                     continue;
                 block *b = &m->b[m->owner[x]];
                 block *o = &m->b[s->v];
@@ -237,7 +241,8 @@ static rt_ref ref_of(const mem *m, rt_val v, bool part) {
         if (d->type.groups == 1) {
             const int64_t rows = d->type.shape.d[0];
             const rt_desc desc = rt_desc_make(d->type.dtype, d->type.shape, RT_LAYOUT_PLAIN);
-            return (rt_ref){.place = RT_PLACE_INPUT, .slot = d->slot, .row_bytes = rt_desc_bytes(&desc) / (size_t)rows};
+            return (rt_ref){
+                .place = RT_PLACE_INPUT, .slot = d->slot, .row_bytes = rt_desc_bytes(&desc) / (size_t)rows};
         }
         return (rt_ref){.place = RT_PLACE_SLICE, .offset = m->b[r].offset};
     case RT_LEAF_NONE:
@@ -297,7 +302,8 @@ static void resolve(mem *m, rt_actions *l) {
                 s->out = ref_of(m, s->v, false);
             if (s->scratch > 0) {
                 const block *b = &m->b[scratch_block(m, a->index)];
-                s->scratch_ref = (rt_ref){.place = b->global ? RT_PLACE_GLOBAL : RT_PLACE_SLICE, .offset = b->offset};
+                s->scratch_ref =
+                    (rt_ref){.place = b->global ? RT_PLACE_GLOBAL : RT_PLACE_SLICE, .offset = b->offset};
             }
             break;
         }

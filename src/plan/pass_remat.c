@@ -1,9 +1,11 @@
 /*
- * pass_remat.c - recompute instead of remember. A chain of the forward half (say ReLU of BN of a convolution's output) that the backward half reads
- * again is computed a second time there, when all it reads is kept for the backward half anyway. Then only raw convolution outputs live from
- * forward to backward, which halves the memory of a convolutional network for one more pass over it.
+ * pass_remat.c - recompute instead of remember. A chain of the forward half (say ReLU of BN of a
+ * convolution's output) that the backward half reads again is computed a second time there, when all it
+ * reads is kept for the backward half anyway. Then only raw convolution outputs live from forward to
+ * backward, which halves the memory of a convolutional network for one more pass over it.
  *
- * The second copy is marked (attr.n = 1 in its first step) so that the graph does not share it with the first; schedule runs it as late as it can.
+ * The second copy is marked (attr.n = 1 in its first step) so that the graph does not share it with the
+ * first; schedule runs it as late as it can.
  */
 #include "base/alloc.h"
 #include "plan/plan_int.h"
@@ -47,17 +49,20 @@ rt_status rt_pass_remat(rt_graph **g) {
     }
     for (rt_val v = 1; v < n; v++) {
         const rt_node *d = rt_graph_node(f, v);
-        /* operands of a backward node that are forward chains over values that live on anyway: read the second copy */
+        /* operands of a backward node that are forward chains over values that live on anyway: read the
+         * second copy */
         for (int i = 0; v >= border && i < d->nin; i++) {
             const rt_val u = d->in[i];
             const rt_node *c = rt_graph_node(f, u);
-            if (u >= border || c->op != RT_OP_CHAIN || c->type.kind != RT_KIND_ROWS || c->type.shape.rank != 4)
+            if (u >= border || c->op != RT_OP_CHAIN || c->type.kind != RT_KIND_ROWS ||
+                c->type.shape.rank != 4)
                 continue;
             if (copy[u] == 0) {
                 bool free_to_recompute = true;
                 for (int k = 0; k < c->nin; k++) {
                     const rt_node *x = rt_graph_node(f, c->in[k]);
-                    const bool kept = x->leaf != RT_LEAF_NONE || x->type.groups == 0 || last[c->in[k]] >= last[u];
+                    const bool kept =
+                        x->leaf != RT_LEAF_NONE || x->type.groups == 0 || last[c->in[k]] >= last[u];
                     free_to_recompute = free_to_recompute && kept;
                 }
                 if (!free_to_recompute)

@@ -1,14 +1,16 @@
 /*
  * pass_schedule.c - when each node runs.
  *
- * A slice step can run in phase p when the global values it reads were finished in a section before p. A sum over the batch has its parts made in a
- * phase and is completed in the section after it. So for a slice step, and likewise for the section of a global one,
+ * A slice step can run in phase p when the global values it reads were finished in a section before p. A
+ * sum over the batch has its parts made in a phase and is completed in the section after it. So for a slice
+ * step, and likewise for the section of a global one,
  *
  *     phase(v) = max over operands x:  batched: phase(x)    global: section(x) + 1    leaf: 0
  *
- * Global work is then moved to the latest section that still serves its readers: gradients and running statistics end up together in the last
- * section, which all workers share, and only batch statistics make workers wait (switched off, everything runs as early as it can). What depends on parameters and feeds alone is the prologue
- * (section -1). Second copies made by remat run in the phase of their first reader.
+ * Global work is then moved to the latest section that still serves its readers: gradients and running
+ * statistics end up together in the last section, which all workers share, and only batch statistics make
+ * workers wait (switched off, everything runs as early as it can). What depends on parameters and feeds
+ * alone is the prologue (section -1). Second copies made by remat run in the phase of their first reader.
  */
 #include "base/alloc.h"
 #include "plan/plan_int.h"
@@ -104,8 +106,11 @@ static rt_status fill(rt_plan *p, rt_vinfo *vi, int32_t *level) {
     for (rt_val v = 1; v < (rt_val)rt_graph_count(g); v++) {
         const rt_node *d = rt_graph_node(g, v);
         if (d->leaf == RT_LEAF_INPUT && d->type.groups > 1) {
-            const rt_action a = {.kind = RT_ACT_GATHER, .index = d->slot, .groups = d->type.groups,
-                                 .desc = rt_desc_make(d->type.dtype, d->type.shape, RT_LAYOUT_PLAIN), .src = {.slot = (int32_t)v}};
+            const rt_action a = {.kind = RT_ACT_GATHER,
+                                 .index = d->slot,
+                                 .groups = d->type.groups,
+                                 .desc = rt_desc_make(d->type.dtype, d->type.shape, RT_LAYOUT_PLAIN),
+                                 .src = {.slot = (int32_t)v}};
             RT_TRY(rt_actions_add(&p->slice_actions[0], a));
         }
         if (d->leaf != RT_LEAF_NONE || vi[v].view_of != 0)
@@ -114,7 +119,8 @@ static rt_status fill(rt_plan *p, rt_vinfo *vi, int32_t *level) {
         if (is_slice(d)) {
             RT_TRY(rt_actions_add(&p->slice_actions[vi[v].phase], step));
             if (d->type.kind == RT_KIND_SUM) {
-                const rt_action sum = {.kind = RT_ACT_REDUCE, .index = vi[v].step, .desc = p->step[vi[v].step].p.out};
+                const rt_action sum = {
+                    .kind = RT_ACT_REDUCE, .index = vi[v].step, .desc = p->step[vi[v].step].p.out};
                 RT_TRY(rt_actions_add(&p->section[vi[v].section], sum));
             }
         } else {
@@ -132,8 +138,11 @@ static rt_status outputs(rt_plan *p, rt_vinfo *vi) {
     for (int i = 0; i < p->noutputs; i++) {
         const rt_graph_out *o = rt_graph_get_output(g, i);
         const rt_node *d = rt_graph_node(g, o->v);
-        rt_action a = {.index = i, .groups = d->type.groups, .level = INT32_MAX,
-                       .desc = rt_desc_make(d->type.dtype, d->type.shape, d->layout), .src = {.slot = (int32_t)o->v}};
+        rt_action a = {.index = i,
+                       .groups = d->type.groups,
+                       .level = INT32_MAX,
+                       .desc = rt_desc_make(d->type.dtype, d->type.shape, d->layout),
+                       .src = {.slot = (int32_t)o->v}};
         rt_actions *last = &p->section[p->phases - 1];
         if (d->type.groups > 0) {
             a.kind = RT_ACT_EMIT;
@@ -144,7 +153,8 @@ static rt_status outputs(rt_plan *p, rt_vinfo *vi) {
             a.kind = RT_ACT_UPDATE;
             a.index = o->update_slot;
             RT_TRY(rt_actions_add(last, a));
-        } else if (d->leaf == RT_LEAF_NONE && vi[o->v].view_of == 0 && vi[o->v].output < 0 && !vi[o->v].params_only) {
+        } else if (d->leaf == RT_LEAF_NONE && vi[o->v].view_of == 0 && vi[o->v].output < 0 &&
+                   !vi[o->v].params_only) {
             vi[o->v].output = i; /* computed in place */
         } else {
             a.kind = RT_ACT_COPY;

@@ -1,6 +1,7 @@
 /*
- * pass_select.c - each node gets its kernel: the first of kern.def that supports the problem with the layouts the layout pass left. Preparing it here means
- * that nothing can fail, and nothing is decided, when steps run.
+ * pass_select.c - each node gets its kernel: the first of kern.def that supports the problem with the
+ * layouts the layout pass left. Preparing it here means that nothing can fail, and nothing is decided, when
+ * steps run.
  */
 #include "plan/plan_int.h"
 

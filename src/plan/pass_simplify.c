@@ -1,6 +1,7 @@
 /*
- * pass_simplify.c - algebra that costs nothing: identities go, nested scalings merge, reshapes collapse. Shared sub-expressions are already one
- * node (the graph hash-conses), dead ones are dropped when a rewrite ends.
+ * pass_simplify.c - algebra that costs nothing: identities go, nested scalings merge, reshapes collapse.
+ * Shared sub-expressions are already one node (the graph hash-conses), dead ones are dropped when a rewrite
+ * ends.
  */
 #include "plan/plan_int.h"
 

@@ -9,9 +9,11 @@ static const struct {
 } PASSES[RT_PASS_COUNT] = {
     [RT_PASS_SIMPLIFY] = {"simplify", "remove identities, merge scalings and reshapes"},
     [RT_PASS_FUSE] = {"fuse", "turn runs of element-wise operations into chains"},
-    [RT_PASS_REMAT] = {"remat", "recompute cheap forward chains in the backward half instead of keeping them"},
+    [RT_PASS_REMAT] = {"remat",
+                       "recompute cheap forward chains in the backward half instead of keeping them"},
     [RT_PASS_LAYOUT] = {"layout", "give values the memory layout their kernels like, insert reorders"},
-    [RT_PASS_SELECT] = {"select", "choose and prepare the kernel of each node; without it, reference kernels"},
+    [RT_PASS_SELECT] = {"select",
+                        "choose and prepare the kernel of each node; without it, reference kernels"},
     [RT_PASS_SCHEDULE] = {"schedule", "move global work as late as its readers allow"},
     [RT_PASS_MEMORY] = {"memory", "let values that are never alive together share memory"},
 };
@@ -24,8 +26,9 @@ const char *rt_pass_meaning(rt_pass p) {
 }
 
 /*
- * Samples per slice. A slice should be worth waking a worker for (20 MFLOP), and there should be enough slices to share, but not so many that their
- * partial gradients cost more than they bring: at most 8. The result is a divisor of the batch. It depends on graph and batch alone.
+ * Samples per slice. A slice should be worth waking a worker for (20 MFLOP), and there should be enough
+ * slices to share, but not so many that their partial gradients cost more than they bring: at most 8. The
+ * result is a divisor of the batch. It depends on graph and batch alone.
  */
 static int64_t choose_slice(const rt_graph *g, const rt_plan_options *o, double flops) {
     const int64_t batch = rt_graph_batch(g);

@@ -1,9 +1,10 @@
 /*
  * plan.h - a graph compiled for fast, repeatable execution.
  *
- * Slices: the batch is cut into equal slices whose number is a property of the plan, never of the threads. A slice runs single-threaded. What
- * crosses slices (gradients, BN statistics, losses) is computed per slice and summed by a fixed tree. Hence the same bits for any number of
- * workers. A plan is immutable; an rt_exec holds one workspace and the bindings of one member; an ensemble is one plan and many execs.
+ * Slices: the batch is cut into equal slices whose number is a property of the plan, never of the threads.
+ * A slice runs single-threaded. What crosses slices (gradients, BN statistics, losses) is computed per
+ * slice and summed by a fixed tree. Hence the same bits for any number of workers. A plan is immutable; an
+ * rt_exec holds one workspace and the bindings of one member; an ensemble is one plan and many execs.
  *
  *     graph --simplify--fuse--layout--select--schedule--memory--> plan --rt_exec_create--> exec --rt_exec_run--> results
  */
@@ -30,10 +31,12 @@ const char *rt_pass_name(rt_pass p);
 const char *rt_pass_meaning(rt_pass p);
 
 typedef struct rt_plan_options {
-    int64_t slice;       /* samples per slice; 0: chosen from the batch and the work per sample. Rounded to a divisor of the batch */
-    bool whole_batch;    /* one slice: for members that run one per worker */
-    unsigned skip;       /* bit p set: leave out pass p (select falls back to reference kernels, memory to no reuse) */
-    unsigned forbid;     /* RT_KERN_* families not to use */
+    int64_t
+        slice; /* samples per slice; 0: chosen from the batch and the work per sample. Rounded to a divisor of the batch */
+    bool whole_batch; /* one slice: for members that run one per worker */
+    unsigned
+        skip; /* bit p set: leave out pass p (select falls back to reference kernels, memory to no reuse) */
+    unsigned forbid; /* RT_KERN_* families not to use */
 } rt_plan_options;
 
 rt_status rt_plan_compile(rt_plan **out, const rt_graph *g, rt_plan_options o) RT_MUST_CHECK;
@@ -41,30 +44,35 @@ void rt_plan_destroy(rt_plan **p);
 void rt_plan_print(const rt_plan *p, rt_str *out); /* steps, kernels, layouts, phases, offsets, memory */
 size_t rt_plan_bytes(const rt_plan *p);            /* workspace of one exec */
 int64_t rt_plan_slices(const rt_plan *p);
-double rt_plan_flops(const rt_plan *p);            /* of one run over the whole batch */
+double rt_plan_flops(const rt_plan *p); /* of one run over the whole batch */
 
-rt_status rt_exec_create(rt_exec **out, const rt_plan *p, rt_pool *pool) RT_MUST_CHECK; /* plan and pool outlive it */
+rt_status rt_exec_create(rt_exec **out, const rt_plan *p,
+                         rt_pool *pool) RT_MUST_CHECK; /* plan and pool outlive it */
 void rt_exec_destroy(rt_exec **e);
-/* Bindings stay until changed. Data is borrowed. Inputs: groups * batch rows, row-major. By the graph's slot numbers. */
+/* Bindings stay until changed. Data is borrowed. Inputs: groups * batch rows, row-major. By the graph's
+ * slot numbers. */
 void rt_exec_bind_param(rt_exec *e, int slot, void *data);
 void rt_exec_bind_input(rt_exec *e, int slot, const void *data);
 void rt_exec_bind_feed(rt_exec *e, int slot, const void *data);
-/* Where output i of the graph goes (row-major, whole batch); NULL drops it. Outputs of parameter updates need none. */
+/* Where output i of the graph goes (row-major, whole batch); NULL drops it. Outputs of parameter updates
+ * need none. */
 void rt_exec_bind_output(rt_exec *e, int i, void *data);
 
 typedef struct rt_run {
     uint64_t seed, step;
-    bool params_unchanged; /* since this exec's last run: work that depends on parameters alone is kept (inference) */
+    bool
+        params_unchanged; /* since this exec's last run: work that depends on parameters alone is kept (inference) */
 } rt_run;
 /* Runs several execs (members) of any plans at once over the pool. */
 void rt_exec_run(rt_exec *const *e, const rt_run *run, int n, rt_pool *pool);
 
-/* The reference: every node in order by reference kernels on the whole batch, f32 or f64. Allocates; for tests and oracles. */
-rt_status rt_interp_run(const rt_graph *g, const void *const *params, const void *const *inputs, const void *const *feeds,
-                        void *const *outputs, rt_run run) RT_MUST_CHECK;
+/* The reference: every node in order by reference kernels on the whole batch, f32 or f64. Allocates; for
+ * tests and oracles. */
+rt_status rt_interp_run(const rt_graph *g, const void *const *params, const void *const *inputs,
+                        const void *const *feeds, void *const *outputs, rt_run run) RT_MUST_CHECK;
 /* The same, keeping every value: values[v] are rt_alloc'ed buffers, freed with rt_interp_free. */
-rt_status rt_interp_values(const rt_graph *g, const void *const *params, const void *const *inputs, const void *const *feeds,
-                           void ***values, rt_run run) RT_MUST_CHECK;
+rt_status rt_interp_values(const rt_graph *g, const void *const *params, const void *const *inputs,
+                           const void *const *feeds, void ***values, rt_run run) RT_MUST_CHECK;
 void rt_interp_free(const rt_graph *g, void **values);
 
 #endif

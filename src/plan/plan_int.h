@@ -1,8 +1,8 @@
 /*
  * plan_int.h - what the files of plan share.
  *
- * Compilation rewrites one graph, for the slice's batch, into another (simplify, fuse, remat, layout), then describes each node as a step (select), gives
- * it a time (schedule) and a place (memory).
+ * Compilation rewrites one graph, for the slice's batch, into another (simplify, fuse, remat, layout), then
+ * describes each node as a step (select), gives it a time (schedule) and a place (memory).
  *
  *   time:  prologue | phase 0: slice steps, all slices | section 0: sums over slices, global steps | phase 1 | section 1 | ...
  *   place: slice workspace (one per slice): batched values, parts of sums, scratch | global workspace: sums and global values
@@ -40,7 +40,7 @@ typedef struct rt_pstep {
     void *state;
     size_t scratch;
     rt_ref *in;
-    rt_ref out;         /* SUM: the slice's part */
+    rt_ref out; /* SUM: the slice's part */
     rt_ref scratch_ref;
 } rt_pstep;
 
@@ -55,8 +55,8 @@ typedef enum rt_action_kind {
 
 typedef struct rt_action {
     rt_action_kind kind;
-    int32_t index;  /* step, input slot, output, or parameter slot */
-    int32_t level;  /* within a section: actions of one level are independent */
+    int32_t index;    /* step, input slot, output, or parameter slot */
+    int32_t level;    /* within a section: actions of one level are independent */
     bool params_only; /* prologue: depends on parameters alone */
     rt_ref src, dst;
     rt_desc desc;
@@ -99,12 +99,13 @@ typedef struct rt_vinfo {
 typedef struct rt_rewrite {
     const rt_graph *from;
     rt_graph *to;
-    rt_val *map;    /* from -> to */
-    int32_t *uses;  /* in `from`: readers and outputs */
+    rt_val *map;   /* from -> to */
+    int32_t *uses; /* in `from`: readers and outputs */
 } rt_rewrite;
 rt_status rt_rewrite_begin(rt_rewrite *w, const rt_graph *from) RT_MUST_CHECK;
-void rt_rewrite_copy(rt_rewrite *w, rt_val v);                   /* v as it is, inputs mapped */
-rt_status rt_rewrite_end(rt_rewrite *w, rt_graph **out) RT_MUST_CHECK; /* outputs, dead nodes dropped; frees w */
+void rt_rewrite_copy(rt_rewrite *w, rt_val v); /* v as it is, inputs mapped */
+rt_status rt_rewrite_end(rt_rewrite *w,
+                         rt_graph **out) RT_MUST_CHECK; /* outputs, dead nodes dropped; frees w */
 void rt_rewrite_abandon(rt_rewrite *w);
 
 rt_status rt_pass_simplify(rt_graph **g) RT_MUST_CHECK;
@@ -116,7 +117,8 @@ rt_status rt_pass_schedule(rt_plan *p, rt_vinfo *vi) RT_MUST_CHECK;
 rt_status rt_pass_memory(rt_plan *p, rt_vinfo *vi, bool reuse) RT_MUST_CHECK;
 
 /* Problem of a node for the given layouts of its operands (NULL: as in the graph); arrays from the arena. */
-rt_status rt_problem_make(rt_problem *out, rt_arena *a, const rt_graph *g, rt_val v, const rt_layout *in, rt_layout outl) RT_MUST_CHECK;
+rt_status rt_problem_make(rt_problem *out, rt_arena *a, const rt_graph *g, rt_val v, const rt_layout *in,
+                          rt_layout outl) RT_MUST_CHECK;
 rt_status rt_actions_add(rt_actions *l, rt_action a) RT_MUST_CHECK;
 bool rt_is_view(const rt_graph *g, rt_val v);
 

@@ -63,10 +63,12 @@ static void print_actions(const rt_plan *p, const rt_actions *l, rt_str *out) {
 }
 
 void rt_plan_print(const rt_plan *p, rt_str *out) {
-    rt_str_appendf(out, "plan: batch %lld in %lld slices of %lld, %d phases, %lld steps, %.1f MFLOP per run\n", (long long)p->batch,
-                   (long long)p->slices, (long long)p->slice, p->phases, (long long)p->nstep, p->flops * 1e-6);
-    rt_str_appendf(out, "memory: %zu bytes = %lld x %zu slice + %zu global; constants %zu\npasses:", rt_plan_bytes(p),
-                   (long long)p->slices, p->slice_bytes, p->global_bytes, p->const_bytes);
+    rt_str_appendf(out,
+                   "plan: batch %lld in %lld slices of %lld, %d phases, %lld steps, %.1f MFLOP per run\n",
+                   (long long)p->batch, (long long)p->slices, (long long)p->slice, p->phases,
+                   (long long)p->nstep, p->flops * 1e-6);
+    rt_str_appendf(out, "memory: %zu bytes = %lld x %zu slice + %zu global; constants %zu\npasses:",
+                   rt_plan_bytes(p), (long long)p->slices, p->slice_bytes, p->global_bytes, p->const_bytes);
     for (int i = 0; i < RT_PASS_COUNT; i++)
         rt_str_appendf(out, " %s%s", (p->opt.skip & (1u << i)) != 0 ? "-" : "", rt_pass_name((rt_pass)i));
     rt_str_append(out, "\nprologue\n");

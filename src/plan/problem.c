@@ -4,7 +4,8 @@
 #include "plan/plan_int.h"
 #include "base/alloc.h"
 
-rt_status rt_problem_make(rt_problem *out, rt_arena *a, const rt_graph *g, rt_val v, const rt_layout *in, rt_layout outl) {
+rt_status rt_problem_make(rt_problem *out, rt_arena *a, const rt_graph *g, rt_val v, const rt_layout *in,
+                          rt_layout outl) {
     const rt_node *d = rt_graph_node(g, v);
     rt_desc *desc = NULL;
     int32_t *groups = NULL;
@@ -32,7 +33,8 @@ rt_status rt_problem_make(rt_problem *out, rt_arena *a, const rt_graph *g, rt_va
 /* A RESHAPE of plain memory is another name for it. */
 bool rt_is_view(const rt_graph *g, rt_val v) {
     const rt_node *d = rt_graph_node(g, v);
-    return d->op == RT_OP_RESHAPE && d->layout == RT_LAYOUT_PLAIN && rt_graph_node(g, d->in[0])->layout == RT_LAYOUT_PLAIN;
+    return d->op == RT_OP_RESHAPE && d->layout == RT_LAYOUT_PLAIN &&
+           rt_graph_node(g, d->in[0])->layout == RT_LAYOUT_PLAIN;
 }
 
 rt_status rt_actions_add(rt_actions *l, rt_action a) {

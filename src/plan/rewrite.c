@@ -1,6 +1,7 @@
 /*
- * rewrite.c - replaying a graph into a new one, node by node. A pass visits the old nodes in order, maps each to a value of the new graph (copied, or
- * replaced by something better) and ends; dead nodes are dropped by the graph itself.
+ * rewrite.c - replaying a graph into a new one, node by node. A pass visits the old nodes in order, maps
+ * each to a value of the new graph (copied, or replaced by something better) and ends; dead nodes are
+ * dropped by the graph itself.
  */
 #include "base/alloc.h"
 #include "plan/plan_int.h"

@@ -1,9 +1,10 @@
 /*
  * tensor.h - what an array is: element type, shape, memory layout. No data, no ownership.
  *
- * Layouts. PLAIN is row-major. C8 and C16 store a 4-D tensor (n, c, h, w) as n, c/B, h, w, B with B = 8 or 16 channels innermost
- * (oneDNN's nChw8c, nChw16c); channels are padded to a multiple of B and the padding is always zero. The W_ layouts are the
- * blocked forms of convolution weights (o, i, h, w) that fast kernels want; each is named after its oneDNN tag.
+ * Layouts. PLAIN is row-major. C8 and C16 store a 4-D tensor (n, c, h, w) as n, c/B, h, w, B with B = 8 or
+ * 16 channels innermost (oneDNN's nChw8c, nChw16c); channels are padded to a multiple of B and the padding
+ * is always zero. The W_ layouts are the blocked forms of convolution weights (o, i, h, w) that fast
+ * kernels want; each is named after its oneDNN tag.
  *
  *     C8:   [n][c/8][h][w][8c]            W_OIHW8I8O: [o/8][i/8][h][w][8i][8o]
  *                                         W_OIHW8O8I: [o/8][i/8][h][w][8o][8i]      W_OHWI8O: [o/8][h][w][i][8o]
@@ -57,7 +58,7 @@ rt_shape rt_shape4(int64_t a, int64_t b, int64_t c, int64_t d);
 bool rt_shape_equal(const rt_shape *a, const rt_shape *b);
 /* Product of dims; false if a dim is negative or the product overflows. Rank 0 has one element. */
 bool rt_shape_count(const rt_shape *s, int64_t *out);
-int64_t rt_shape_elems(const rt_shape *s); /* for shapes already validated */
+int64_t rt_shape_elems(const rt_shape *s);           /* for shapes already validated */
 void rt_shape_print(const rt_shape *s, rt_str *out); /* "128x3x32x32", "scalar" */
 
 rt_desc rt_desc_make(rt_dtype t, rt_shape s, rt_layout l);

@@ -5,10 +5,11 @@
  * (BN statistics among them), optimiser state, the best weights so far, a few numbers per member, and where
  * the next step is.
  *
- *     member-000.values  F32 (floats)            member-000.state  F32 (state floats)
- *     member-000.best    F32 (floats)            absent before the first validation, and when the last
- * weights are kept numbers            F64 (members, 5)        loss sum and rows right in this epoch; loss,
- * accuracy, epoch of those to keep
+ *     member-000.values  F32 (floats)        weights
+ *     member-000.state   F32 (state floats)  of the optimiser
+ *     member-000.best    F32 (floats)        absent before the first validation, or when the last are kept
+ *     numbers            F64 (members, 5)    loss sum and rows right in this epoch; loss, accuracy and epoch
+ *                                            of the weights to keep
  *
  * The metadata has the counters, the hashes of configuration and data, and a SHA-256 of everything: a
  * checkpoint with one wrong bit is refused. It is read as untrusted input: every name, type, shape and
@@ -193,8 +194,9 @@ rt_status rt_checkpoint_read(const rt_checkpoint *c, const char *path) {
         RT_FAIL_GOTO(RT_E_USAGE, "%s: was made with another configuration than the config.yaml beside it",
                      path);
     if (strcmp(data, c->data_hash) != 0)
-        RT_FAIL_GOTO(RT_E_INPUT, "%s: was made with other data or another teacher: SHA-256 %.12s..., now %.12s...", path, data,
-                     c->data_hash);
+        RT_FAIL_GOTO(RT_E_INPUT,
+                     "%s: was made with other data or another teacher: SHA-256 %.12s..., now %.12s...", path,
+                     data, c->data_hash);
     RT_TRY_GOTO(read_counters(c, s, path));
     RT_TRY_GOTO(rt_calloc(&numbers, (size_t)c->members * NUMBERS, sizeof *numbers));
     RT_TRY_GOTO(read_tensors(c, s, path, numbers));

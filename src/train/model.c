@@ -4,16 +4,16 @@
  * On disk a member is one safetensors file with PyTorch's tensor names and this metadata (all values are
  * text, most of it JSON):
  *
- *     format           pt
- *     retort           version of the program
- *     architecture
- * {"spec":"mlp:200,200","input":[784],"outputs":10,"activation":"relu","dropout":0,"dropout_input":false}
- *     student          {"spec":"single","head":null,"split":null,"member_bn":false,"dirichlet_offset":0}
- *     preprocessing    {"mean":[...],"std":[...]}              empty: none; (x - mean) / std per channel or
- * feature task             {"kind":"classification","classes":[...]} or
- * {"kind":"regression","target_mean":0,"target_std":1} method           supervised provenance
- * {"data":...,"data_sha256":...,"config_sha256":...,"seed":1,"member":0,"members":8,"epochs":10,...} sha256
- * of all of the above and the tensors
+ *     format         pt
+ *     retort         version of the program
+ *     architecture   {"spec":"mlp:200,200","input":[784],"outputs":10,"activation":"relu","dropout":0,...}
+ *     student        {"spec":"single","head":null,"split":null,"member_bn":false,"dirichlet_offset":0}
+ *     preprocessing  {"mean":[...],"std":[...]}: (x - mean) / std per channel or feature; empty: none
+ *     task           {"kind":"classification","classes":[...]}
+ *                    or {"kind":"regression","target_mean":0,"target_std":1}
+ *     method         what trained it
+ *     provenance     {"data":...,"data_sha256":...,"config_sha256":...,"seed":1,"member":0,"members":8,...}
+ *     sha256         of all of the above and the tensors
  *
  * Nothing here depends on time, threads or paths of the run, so equal training gives equal files.
  */
@@ -51,15 +51,16 @@ static rt_status copy_classes(rt_model *m, const rt_dataset *d) {
     return RT_OK;
 }
 
-static rt_status model_init(rt_model *m, const rt_student_config *student, const rt_dataset *d, int networks) {
+static rt_status model_init(rt_model *m, const rt_student_config *student, const rt_dataset *d,
+                            int networks) {
     if (m->task == RT_TASK_CLASSIFICATION)
         RT_TRY(copy_classes(m, d));
     RT_TRY(rt_model_set_student(m, student, networks));
     return alloc_blocks(m);
 }
 
-rt_status rt_model_create(rt_model **out, const rt_student_config *student, const rt_dataset *d, double target_mean,
-                          double target_std, int networks) {
+rt_status rt_model_create(rt_model **out, const rt_student_config *student, const rt_dataset *d,
+                          double target_mean, double target_std, int networks) {
     *out = NULL;
     rt_model *m;
     RT_TRY(rt_calloc(&m, 1, sizeof *m));

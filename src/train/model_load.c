@@ -238,8 +238,7 @@ static rt_status check_same(const rt_model *m, const rt_safetensors *s, const ch
     for (int64_t i = 0; i < RT_COUNT(shared_keys); i++) {
         const char *have = rt_safetensors_meta(s, shared_keys[i]), *want = rt_model_meta(m, shared_keys[i]);
         const bool same = have != NULL && want != NULL ? strcmp(have, want) == 0 : have == want;
-        RT_FAIL_IF(!same, RT_E_INPUT, "%s: its %s differs from that of %s", path,
-                   shared_keys[i], first);
+        RT_FAIL_IF(!same, RT_E_INPUT, "%s: its %s differs from that of %s", path, shared_keys[i], first);
     }
     return RT_OK;
 }

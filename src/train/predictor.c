@@ -49,8 +49,9 @@ static rt_status predictor_init(rt_predictor *p, const rt_student *student, rt_p
     p->out_index = rt_graph_outputs(p->graph);
     rt_graph_output(p->graph, "y", y);
     RT_TRY(rt_graph_status(p->graph));
-    RT_TRY(rt_plan_compile(&p->plan, p->graph,
-                           (rt_plan_options){.whole_batch = rt_whole_batch(rt_student_flops(student), networks)}));
+    RT_TRY(rt_plan_compile(
+        &p->plan, p->graph,
+        (rt_plan_options){.whole_batch = rt_whole_batch(rt_student_flops(student), networks)}));
     p->nlanes = 2 * rt_pool_workers(p->pool);
 
     size_t one, all;
@@ -66,7 +67,8 @@ static rt_status predictor_init(rt_predictor *p, const rt_student *student, rt_p
     RT_TRY(rt_calloc(&p->runs, (size_t)p->nlanes, sizeof *p->runs));
     for (int i = 0; i < p->nlanes; i++) {
         RT_TRY(rt_exec_create(&p->lanes[i].exec, p->plan, p->pool));
-        RT_TRY(rt_calloc(&p->lanes[i].out, (size_t)(p->batch * p->outputs * rt_student_members(student)), sizeof(float)));
+        RT_TRY(rt_calloc(&p->lanes[i].out, (size_t)(p->batch * p->outputs * rt_student_members(student)),
+                         sizeof(float)));
         rt_exec_bind_output(p->lanes[i].exec, p->out_index, p->lanes[i].out);
         p->execs[i] = p->lanes[i].exec;
     }

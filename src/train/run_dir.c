@@ -27,7 +27,7 @@ void rt_member_file(char name[48], int member, bool single) {
 
 /* Does this name belong to a run? */
 static bool is_run_file(const char *name) {
-    static const char *const fixed[] = {"config.yaml", "log.jsonl", "checkpoint.safetensors",
+    static const char *const fixed[] = {"config.yaml",       "log.jsonl",           "checkpoint.safetensors",
                                         "model.safetensors", "members.safetensors", "metrics.json",
                                         "hyper.json"};
     for (int64_t i = 0; i < RT_COUNT(fixed); i++)

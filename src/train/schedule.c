@@ -5,9 +5,9 @@
  *
  *     warm-up      e < W:  b (s + (1 - s) e / W), s = 0.01;   the rules below apply from W on
  *     constant     b
- *     step         b g^k, k the number of milestones <= e       step:80,120:0.1   ("80:0.1" reads: after
- * epoch 80 a tenth) cosine       b (1 + cos(pi (e - W) / (E - W))) / 2 one-cycle:L  s b -> b over the first
- * half of L epochs, back over the second, then down to b / 1000 at E
+ *     step         b g^k, k the number of milestones <= e; step:80:0.1 reads: after epoch 80 a tenth
+ *     cosine       b (1 + cos(pi (e - W) / (E - W))) / 2
+ *     one-cycle:L  s b -> b over the first half of L epochs, back over the second, then down to b / 1000 at E
  *
  * The one-cycle rule contains its own warm-up; giving both is an error.
  */

@@ -198,7 +198,8 @@ static rt_rule rule_of(const rt_step *s, const rt_param *p) {
 }
 
 static bool same_rule(rt_rule a, rt_rule b) {
-    return a.decay == b.decay && a.centre == b.centre && a.lr_scale == b.lr_scale && a.grad_scale == b.grad_scale;
+    return a.decay == b.decay && a.centre == b.centre && a.lr_scale == b.lr_scale &&
+           a.grad_scale == b.grad_scale;
 }
 
 /* Appends the parameters as chunks; adjacent ones of equal rule are one range. Counts only when out is NULL.
@@ -265,7 +266,8 @@ static rt_status step_init(rt_step *s) {
     RT_TRY(rt_calloc(&s->lanes, (size_t)s->nlanes, sizeof *s->lanes));
     for (int i = 0; i < s->nlanes; i++) {
         RT_TRY(alloc_floats(s, &s->lanes[i].grad, 1, s->floats));
-        RT_TRY(alloc_floats(s, &s->lanes[i].logits, s->o.batch * rt_student_members(s->what.student), s->outputs));
+        RT_TRY(alloc_floats(s, &s->lanes[i].logits, s->o.batch * rt_student_members(s->what.student),
+                            s->outputs));
         RT_TRY(rt_calloc(&s->lanes[i].square, (size_t)s->nchunks + 1, sizeof(double)));
     }
     return rt_step_prepare(s, s->o.batch);
@@ -336,7 +338,8 @@ static void square_job(void *ctx, int64_t job, int worker) {
     rt_step *s = ctx;
     const chunk *c = &s->chunks[job % s->nchunks];
     lane *l = &s->lanes[job / s->nchunks];
-    l->square[job % s->nchunks] = c->rule.grad_scale * c->rule.grad_scale * rt_optim_sum_squares(l->grad + c->lo, c->n);
+    l->square[job % s->nchunks] =
+        c->rule.grad_scale * c->rule.grad_scale * rt_optim_sum_squares(l->grad + c->lo, c->n);
 }
 
 static void update_job(void *ctx, int64_t job, int worker) {
@@ -399,9 +402,12 @@ static void bind_teachers(rt_step *s, program *p, rt_exec *e) {
     const rt_params *t = s->what.teacher_params;
     for (int c = 0; c < p->what.nteacher; c++) {
         const int who = p->what.teacher[c].member;
-        const float *block = s->io->teacher_blocks[who >= 0 ? who : who == -1 ? s->io->pair[0] : s->io->pair[1]];
+        const float *block = s->io->teacher_blocks[who >= 0    ? who
+                                                   : who == -1 ? s->io->pair[0]
+                                                               : s->io->pair[1]];
         for (int k = 0; k < rt_params_count(t); k++) /* only read: evaluation mode */
-            rt_exec_bind_param(e, p->what.teacher[c].first + k, (void *)(uintptr_t)(block + rt_params_get(t, k)->offset));
+            rt_exec_bind_param(e, p->what.teacher[c].first + k,
+                               (void *)(uintptr_t)(block + rt_params_get(t, k)->offset));
     }
 }
 
@@ -421,7 +427,8 @@ static void bind(rt_step *s, program *p, int i, int member) {
     if (p->what.in_label >= 0)
         rt_exec_bind_input(e, p->what.in_label, io->label + member * io->rows);
     if (p->what.in_teacher >= 0)
-        rt_exec_bind_input(e, p->what.in_teacher, io->teacher + member * io->rows * s->what.teachers * s->outputs);
+        rt_exec_bind_input(e, p->what.in_teacher,
+                           io->teacher + member * io->rows * s->what.teachers * s->outputs);
     if (p->what.in_ood >= 0)
         rt_exec_bind_input(e, p->what.in_ood, io->ood + member * io->rows * s->row_floats);
     rt_exec_bind_feed(e, p->what.feed_temperature, &io->temperature);
@@ -446,9 +453,8 @@ static rt_status run_wave(rt_step *s) {
         if (io->losses)
             io->losses[l->member] = l->loss;
         if (io->correct && !s->what.regression)
-            io->correct[l->member] =
-                count_correct(l->logits, io->label + l->member * io->rows, io->rows,
-                              rt_student_members(s->what.student), s->outputs);
+            io->correct[l->member] = count_correct(l->logits, io->label + l->member * io->rows, io->rows,
+                                                   rt_student_members(s->what.student), s->outputs);
     }
     RT_TRY(clip(s));
     rt_pool_run(s->pool, update_job, s, s->wave * s->nchunks);

@@ -51,7 +51,13 @@ enum {
     RT_PARAM_ONCE = 1 << 17, /* concerns one call only: not saved */
 };
 
-typedef enum rt_param_kind { RT_KIND_STR, RT_KIND_I64, RT_KIND_F64, RT_KIND_BOOL, RT_KIND_ENUM } rt_param_kind;
+typedef enum rt_param_kind {
+    RT_KIND_STR,
+    RT_KIND_I64,
+    RT_KIND_F64,
+    RT_KIND_BOOL,
+    RT_KIND_ENUM
+} rt_param_kind;
 typedef struct rt_param_info {
     const char *key; /* "label-smoothing": the flag without dashes, and the YAML key */
     rt_param_kind kind;
@@ -67,13 +73,18 @@ int rt_config_list(const rt_param_info **out);
 
 rt_status rt_config_init(rt_config *c) RT_MUST_CHECK; /* defaults */
 void rt_config_deinit(rt_config *c);
-/* Sets one parameter from text. origin is for messages ("--epochs", "run.yaml:12:3"). Unknown keys and keys the verb does not know fail with
- * the nearest known one. Later settings win, but a file never overrides what the command line set. */
-rt_status rt_config_set(rt_config *c, unsigned verb, const char *key, const char *value, const char *origin, bool from_file) RT_MUST_CHECK;
-rt_status rt_config_load(rt_config *c, unsigned verb, const char *path) RT_MUST_CHECK; /* YAML: a flat mapping, '-' or '_' in keys */
+/* Sets one parameter from text. origin is for messages ("--epochs", "run.yaml:12:3"). Unknown keys and
+ * keys the verb does not know fail with the nearest known one. Later settings win, but a file never
+ * overrides what the command line set. */
+rt_status rt_config_set(rt_config *c, unsigned verb, const char *key, const char *value, const char *origin,
+                        bool from_file) RT_MUST_CHECK;
+rt_status rt_config_load(rt_config *c, unsigned verb,
+                         const char *path) RT_MUST_CHECK; /* YAML: a flat mapping, '-' or '_' in keys */
 bool rt_config_is_set(const rt_config *c, const char *key);
-void rt_config_write(const rt_config *c, unsigned verb, rt_str *out); /* YAML of every parameter the verb knows */
-void rt_config_hash(const rt_config *c, unsigned verb, char out[65]); /* of what decides the result: not out, threads, progress, ... */
+void rt_config_write(const rt_config *c, unsigned verb,
+                     rt_str *out); /* YAML of every parameter the verb knows */
+void rt_config_hash(const rt_config *c, unsigned verb,
+                    char out[65]); /* of what decides the result: not out, threads, progress, ... */
 
 /* ---- one training step of one or more members ---- */
 typedef struct rt_step_options {
@@ -83,24 +94,26 @@ typedef struct rt_step_options {
     const char *optimiser; /* "sgd", "adam", "adamw" */
     double momentum, beta1, beta2, eps;
     bool nesterov;
-    double weight_decay;     /* added to the gradient (sgd, adam) or decoupled (adamw) */
-    const char *decay_rule;  /* "all", "weights" (no decay on biases and BN) */
+    double weight_decay;       /* added to the gradient (sgd, adam) or decoupled (adamw) */
+    const char *decay_rule;    /* "all", "weights" (no decay on biases and BN) */
     const double *group_decay; /* per depth group, of all but BN; or NULL */
-    double clip_norm;        /* 0: none */
-    int64_t slice;           /* 0: chosen */
+    double clip_norm;          /* 0: none */
+    int64_t slice;             /* 0: chosen */
 } rt_step_options;
 
 typedef struct rt_step rt_step;
-rt_status rt_step_create(rt_step **out, const rt_distill_config *what, rt_params *params, rt_step_options o, rt_pool *pool) RT_MUST_CHECK;
+rt_status rt_step_create(rt_step **out, const rt_distill_config *what, rt_params *params, rt_step_options o,
+                         rt_pool *pool) RT_MUST_CHECK;
 void rt_step_destroy(rt_step **s);
-float *rt_step_values(rt_step *s, int member);  /* parameter block */
+float *rt_step_values(rt_step *s, int member);                 /* parameter block */
 float *rt_step_state(rt_step *s, int member, int64_t *floats); /* optimiser state, for checkpoints */
 size_t rt_step_bytes(const rt_step *s);
 const rt_plan *rt_step_plan(const rt_step *s);
 double rt_step_flops(const rt_step *s); /* of one step of one member */
-/* One step of every member. x (members, batch, row...), label / target (members, batch). t counts from 0; lr[m] per member; losses[m], correct[m] (may be NULL) out.
- * Members that are frozen (active[m] == false; active may be NULL) are skipped. Batches of another size than `batch` compile a second plan once.
- * Fails with RT_E_NUMERIC when a loss is not finite, naming member and step. */
+/* One step of every member. x (members, batch, row...), label / target (members, batch). t counts from
+ * 0; lr[m] per member; losses[m], correct[m] (may be NULL) out. Members that are frozen (active[m] ==
+ * false; active may be NULL) are skipped. Batches of another size than `batch` compile a second plan
+ * once. Fails with RT_E_NUMERIC when a loss is not finite, naming member and step. */
 typedef struct rt_step_io {
     const float *x;
     const int32_t *label;
@@ -113,34 +126,38 @@ typedef struct rt_step_io {
     double *losses, *correct;
     /* distillation */
     float temperature;
-    int32_t pair[2];       /* drawn teachers (and student members) i, j */
-    const float *teacher;  /* (members, teachers, rows, outputs): stored outputs, member-major in each batch */
+    int32_t pair[2];      /* drawn teachers (and student members) i, j */
+    const float *teacher; /* (members, teachers, rows, outputs): stored outputs, member-major in each batch */
     const float *const *teacher_blocks; /* parameters of teachers that run inside the step */
-    const float *ood;      /* (members, rows, row...) */
+    const float *ood;                   /* (members, rows, row...) */
 } rt_step_io;
 rt_status rt_step_run(rt_step *s, const rt_step_io *io) RT_MUST_CHECK;
 /* Compiles the step for a smaller last batch ahead of time, so that running allocates nothing. */
 rt_status rt_step_prepare(rt_step *s, int64_t rows) RT_MUST_CHECK;
 
-/* ---- schedules: constant | step:E1,E2:f | cosine | one-cycle:LEN, each with warm-up; a pure function of progress ---- */
+/* ---- schedules: constant | step:E1,E2:f | cosine | one-cycle:LEN, each with warm-up; a pure function
+ * of progress ---- */
 typedef struct rt_schedule {
     const char *name;
-    double lr;               /* base */
-    double warmup;           /* epochs */
-    double warmup_start;     /* fraction of lr at the start, 0.01 */
+    double lr;           /* base */
+    double warmup;       /* epochs */
+    double warmup_start; /* fraction of lr at the start, 0.01 */
     double epochs;
-    double milestones[16];   /* step: epochs */
+    double milestones[16]; /* step: epochs */
     int nmilestones;
-    double gamma;            /* step: factor */
-    double cycle;            /* one-cycle: epochs of the cycle; the rest anneals to lr / 1000 */
+    double gamma; /* step: factor */
+    double cycle; /* one-cycle: epochs of the cycle; the rest anneals to lr / 1000 */
 } rt_schedule;
-rt_status rt_schedule_parse(rt_schedule *out, const char *text, double lr, double warmup, double epochs) RT_MUST_CHECK;
+rt_status rt_schedule_parse(rt_schedule *out, const char *text, double lr, double warmup,
+                            double epochs) RT_MUST_CHECK;
 double rt_schedule_lr(const rt_schedule *s, double epoch); /* fractional epoch = steps / steps per epoch */
 
 /* ---- evaluation mode over many rows ---- */
 typedef struct rt_predictor rt_predictor;
-/* Outputs of one network for rows [row, row + n) of the set: student member s of row r is at y + s * stride + r * outputs. */
-typedef void (*rt_predictor_take)(void *user, int network, int64_t row, int64_t n, const float *y, int64_t stride);
+/* Outputs of one network for rows [row, row + n) of the set: student member s of row r is at y + s *
+ * stride + r * outputs. */
+typedef void (*rt_predictor_take)(void *user, int network, int64_t row, int64_t n, const float *y,
+                                  int64_t stride);
 rt_status rt_predictor_create(rt_predictor **out, const rt_student *student, rt_params *params, int64_t batch,
                               int networks, rt_pool *pool) RT_MUST_CHECK;
 void rt_predictor_destroy(rt_predictor **p);
@@ -158,7 +175,8 @@ int rt_model_networks(const rt_model *m); /* files */
 int rt_model_members(const rt_model *m);  /* networks times the members inside each */
 const rt_student *rt_model_student(const rt_model *m);
 rt_task rt_model_task(const rt_model *m);
-/* What rt_model_predict gives: logits, those of Dirichlet distributions (alpha = e^z + *offset; may be NULL), or means and variances. */
+/* What rt_model_predict gives: logits, those of Dirichlet distributions (alpha = e^z + *offset; may be
+ * NULL), or means and variances. */
 rt_output_kind rt_model_output_kind(const rt_model *m, double *offset);
 int64_t rt_model_outputs(const rt_model *m); /* classes, or 2 */
 rt_shape rt_model_input(const rt_model *m);
@@ -167,14 +185,18 @@ const rt_params *rt_model_params(const rt_model *m);
 const float *rt_model_block(const rt_model *m, int network);
 const char *rt_model_class_name(const rt_model *m, int64_t k);
 const char *rt_model_meta(const rt_model *m, const char *key); /* provenance; NULL if absent */
-/* Refuses data the model was not made for: other input shape, task, number or names of classes (both sides named). */
+/* Refuses data the model was not made for: other input shape, task, number or names of classes (both
+ * sides named). */
 rt_status rt_model_check_data(const rt_model *m, const rt_dataset *d) RT_MUST_CHECK;
 /* Rows per run of the predictions; 0: the default. Not part of the result. */
 void rt_model_set_batch(rt_model *m, int64_t rows);
-/* Raw inputs (n, row...) -> (n, members, outputs): logits; regression: mean and variance in the target's own units. stop may be NULL. */
-rt_status rt_model_predict(const rt_model *m, const rt_part *p, rt_pool *pool, float *out, const volatile sig_atomic_t *stop) RT_MUST_CHECK;
+/* Raw inputs (n, row...) -> (n, members, outputs): logits; regression: mean and variance in the target's
+ * own units. stop may be NULL. */
+rt_status rt_model_predict(const rt_model *m, const rt_part *p, rt_pool *pool, float *out,
+                           const volatile sig_atomic_t *stop) RT_MUST_CHECK;
 
-/* Outputs (mean, log-variance) of a regression network, in place, to mean and variance in the target's own units. */
+/* Outputs (mean, log-variance) of a regression network, in place, to mean and variance in the target's
+ * own units. */
 void rt_model_unscale(const rt_model *m, float *y);
 
 /* ---- the verb ---- */
@@ -196,7 +218,8 @@ typedef struct rt_train_result {
     int members;
     int64_t epochs, steps, parameters;
     double seconds, samples_per_s;
-    double train_loss, valid_loss, valid_accuracy; /* means over members, of the kept weights; NaN where absent */
+    double train_loss, valid_loss,
+        valid_accuracy; /* means over members, of the kept weights; NaN where absent */
 } rt_train_result;
 rt_status rt_train_run(const rt_config *c, const rt_train_hooks *hooks, rt_train_result *out) RT_MUST_CHECK;
 /* The verb `distill`: the same, with a teacher (params.def). */

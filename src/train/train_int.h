@@ -31,17 +31,23 @@ typedef struct rt_teacher {
     int64_t rows;
     float *logits; /* (rows, members, outputs); NULL before they are computed */
 } rt_teacher;
-rt_status rt_teacher_open(rt_teacher **out, const char *spec) RT_MUST_CHECK; /* DIR | FILE.safetensors | logits:FILE.npy */
+rt_status rt_teacher_open(rt_teacher **out,
+                          const char *spec) RT_MUST_CHECK; /* DIR | FILE.safetensors | logits:FILE.npy */
 void rt_teacher_destroy(rt_teacher **t);
-rt_status rt_teacher_check(const rt_teacher *t, const rt_dataset *d, int64_t rows) RT_MUST_CHECK; /* made for this data? */
+rt_status rt_teacher_check(const rt_teacher *t, const rt_dataset *d,
+                           int64_t rows) RT_MUST_CHECK; /* made for this data? */
 /* Can it run inside a step? `why` it must begins the message. */
 rt_status rt_teacher_check_online(const rt_teacher *t, const char *why) RT_MUST_CHECK;
-/* Fills in the outputs for all rows of p, from a file in dir if there is one for this teacher and data, else into it. */
-rt_status rt_teacher_compute(rt_teacher *t, const rt_part *p, const char *data_hash, const char *dir, rt_pool *pool,
-                             const volatile sig_atomic_t *stop) RT_MUST_CHECK;
-void rt_teacher_standardise(rt_teacher *t, double mean, double std); /* regression: from (mean, variance) to the student's scaling */
-void rt_teacher_gather(const rt_teacher *t, const int64_t *source, int64_t rows, float *out); /* (members, rows, outputs) */
-double rt_teacher_diversity(const rt_teacher *t, const int64_t *source, int64_t rows);        /* NaN of one teacher */
+/* Fills in the outputs for all rows of p, from a file in dir if there is one for this teacher and data,
+ * else into it. */
+rt_status rt_teacher_compute(rt_teacher *t, const rt_part *p, const char *data_hash, const char *dir,
+                             rt_pool *pool, const volatile sig_atomic_t *stop) RT_MUST_CHECK;
+void rt_teacher_standardise(rt_teacher *t, double mean,
+                            double std); /* regression: from (mean, variance) to the student's scaling */
+void rt_teacher_gather(const rt_teacher *t, const int64_t *source, int64_t rows,
+                       float *out); /* (members, rows, outputs) */
+double rt_teacher_diversity(const rt_teacher *t, const int64_t *source,
+                            int64_t rows); /* NaN of one teacher */
 
 /* ---- inputs besides the data set's ---- */
 typedef struct rt_aux {
@@ -55,20 +61,22 @@ typedef struct rt_aux {
     rt_subset set;
     rt_prefetch *prefetch;
 } rt_aux;
-rt_status rt_aux_open(rt_aux *a, const rt_dataset *d, const rt_config *c, bool outside, int64_t batch) RT_MUST_CHECK;
+rt_status rt_aux_open(rt_aux *a, const rt_dataset *d, const rt_config *c, bool outside,
+                      int64_t batch) RT_MUST_CHECK;
 rt_status rt_aux_extend(const rt_aux *a, rt_subset *train) RT_MUST_CHECK;
-rt_status rt_aux_start(rt_aux *a, const rt_batch_spec *like, const uint64_t *seeds, int members, int64_t step) RT_MUST_CHECK;
+rt_status rt_aux_start(rt_aux *a, const rt_batch_spec *like, const uint64_t *seeds, int members,
+                       int64_t step) RT_MUST_CHECK;
 rt_status rt_aux_next(rt_aux *a, int members, int64_t rows, const float **out) RT_MUST_CHECK;
 void rt_aux_close(rt_aux *a);
 
 /* ---- diversity ---- */
 enum { RT_PROBE_MAX = 8 };
 typedef struct rt_probe rt_probe;
-rt_status rt_probe_create(rt_probe **out, const rt_distill_config *what, rt_params *params, const rt_subset *set, rt_shape row,
-                          rt_pool *pool) RT_MUST_CHECK;
+rt_status rt_probe_create(rt_probe **out, const rt_distill_config *what, rt_params *params,
+                          const rt_subset *set, rt_shape row, rt_pool *pool) RT_MUST_CHECK;
 void rt_probe_destroy(rt_probe **p);
-void rt_probe_run(rt_probe *p, const float *block, const float *const *teachers, double temperature, const int32_t pair[2],
-                  uint64_t seed, int64_t step);
+void rt_probe_run(rt_probe *p, const float *block, const float *const *teachers, double temperature,
+                  const int32_t pair[2], uint64_t seed, int64_t step);
 int rt_probe_count(const rt_probe *p);
 const char *rt_probe_get(const rt_probe *p, int i, double *value); /* name */
 
@@ -81,7 +89,7 @@ struct rt_model {
     int64_t nclasses;
     const char **classes;
     double target_mean, target_std; /* regression */
-    int networks; /* trained side by side, one file each */
+    int networks;                   /* trained side by side, one file each */
     int64_t floats;
     float *blocks; /* (networks, floats) */
     int64_t batch; /* rows per run of the predictions; 0: the default */
@@ -89,8 +97,8 @@ struct rt_model {
     int64_t nmeta;
 };
 /* A model without weights (zero) for a data set. */
-rt_status rt_model_create(rt_model **out, const rt_student_config *student, const rt_dataset *d, double target_mean,
-                          double target_std, int networks) RT_MUST_CHECK;
+rt_status rt_model_create(rt_model **out, const rt_student_config *student, const rt_dataset *d,
+                          double target_mean, double target_std, int networks) RT_MUST_CHECK;
 rt_status rt_model_set_student(rt_model *m, const rt_student_config *student, int networks) RT_MUST_CHECK;
 float *rt_model_weights(rt_model *m, int network);
 typedef struct rt_provenance {
@@ -146,7 +154,8 @@ typedef struct rt_checkpoint {
 } rt_checkpoint;
 rt_status rt_checkpoint_write(const rt_checkpoint *c, const char *path) RT_MUST_CHECK;
 rt_status rt_checkpoint_read(const rt_checkpoint *c, const char *path) RT_MUST_CHECK;
-rt_status rt_checkpoint_epoch(const char *path, int64_t *epoch) RT_MUST_CHECK; /* where it is, before anything can be read into */
+rt_status rt_checkpoint_epoch(const char *path, int64_t *epoch)
+    RT_MUST_CHECK; /* where it is, before anything can be read into */
 
 /* ---- the trainer ---- */
 enum { RT_SPEC_MAX = 96, RT_PHASES_MAX = 2 };
@@ -203,22 +212,29 @@ typedef struct rt_trainer {
     double started, seconds_before, last_progress, last_checkpoint;
     int64_t first_step, rows_done;
 } rt_trainer;
-rt_status rt_trainer_resolve(rt_trainer *t) RT_MUST_CHECK; /* method, objective, perturbation, teacher, phases */
-rt_status rt_trainer_student(const rt_trainer *t, rt_student_config *s) RT_MUST_CHECK; /* all but the architecture; of this phase */
+rt_status
+rt_trainer_resolve(rt_trainer *t) RT_MUST_CHECK; /* method, objective, perturbation, teacher, phases */
+rt_status rt_trainer_student(const rt_trainer *t, rt_student_config *s)
+    RT_MUST_CHECK; /* all but the architecture; of this phase */
 rt_distill_config rt_trainer_what(const rt_trainer *t);
 double rt_trainer_temperature(const rt_trainer *t, int64_t epoch); /* of this phase */
 void rt_trainer_pair(const rt_trainer *t, int64_t step, uint64_t purpose, int32_t pair[2]);
 rt_status rt_trainer_open(rt_trainer *t) RT_MUST_CHECK; /* data, network, step, buffers; no files */
-rt_status rt_trainer_enter(rt_trainer *t, int phase) RT_MUST_CHECK; /* network and step of a phase, with fresh weights */
-rt_status rt_trainer_grow(rt_trainer *t) RT_MUST_CHECK;             /* the next phase, from the weights this one keeps */
-rt_status rt_trainer_teach(rt_trainer *t) RT_MUST_CHECK;            /* outputs of the teacher; the run directory is open */
+rt_status rt_trainer_enter(rt_trainer *t,
+                           int phase) RT_MUST_CHECK;    /* network and step of a phase, with fresh weights */
+rt_status rt_trainer_grow(rt_trainer *t) RT_MUST_CHECK; /* the next phase, from the weights this one keeps */
+rt_status
+rt_trainer_teach(rt_trainer *t) RT_MUST_CHECK; /* outputs of the teacher; the run directory is open */
 int rt_trainer_phase_at(const rt_trainer *t, int64_t epoch);
 rt_status rt_trainer_validate(rt_trainer *t) RT_MUST_CHECK;
 /* Training and validation rows of a part, as the configuration says. */
-rt_status rt_split_rows(const rt_config *c, const rt_part *p, rt_subset *train, rt_subset *valid) RT_MUST_CHECK;
-/* A hyper ensemble: search, choice, retraining; c is resolved, and c->resume says whether there is something to go on with. */
+rt_status rt_split_rows(const rt_config *c, const rt_part *p, rt_subset *train,
+                        rt_subset *valid) RT_MUST_CHECK;
+/* A hyper ensemble: search, choice, retraining; c is resolved, and c->resume says whether there is
+ * something to go on with. */
 rt_status rt_hyper_run(const rt_config *c, const rt_train_hooks *hooks, rt_train_result *out) RT_MUST_CHECK;
-rt_status rt_trainer_run(const rt_config *c, unsigned verb, const rt_train_hooks *hooks, rt_train_result *out) RT_MUST_CHECK;
+rt_status rt_trainer_run(const rt_config *c, unsigned verb, const rt_train_hooks *hooks,
+                         rt_train_result *out) RT_MUST_CHECK;
 void rt_trainer_close(rt_trainer *t);
 double rt_trainer_seconds(const rt_trainer *t); /* all sessions */
 double rt_trainer_rate(const rt_trainer *t);    /* samples per second of this session */

@@ -170,7 +170,8 @@ static rt_graph *build(const run *r, bool train, rt_dtype t) {
         check(rt_graph_status(g));
         return g;
     }
-    const rt_objective_in in = {.g = g, .student = z, .label = rt_graph_input(g, "y", RT_DTYPE_I32, rt_shape0(), 1)};
+    const rt_objective_in in = {
+        .g = g, .student = z, .label = rt_graph_input(g, "y", RT_DTYPE_I32, rt_shape0(), 1)};
     const rt_val loss = rt_objective_find("labels")->build(&in);
     rt_graph_output(g, "loss", loss);
     int n = rt_params_count(r->params), k = 0;

@@ -568,7 +568,7 @@ static void test_all_run(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_isa),           cmocka_unit_test(test_chain),
-        cmocka_unit_test(test_random), cmocka_unit_test(test_qp_simplex),
+        cmocka_unit_test(test_random),        cmocka_unit_test(test_qp_simplex),
         cmocka_unit_test(test_examples),      cmocka_unit_test(test_eltwise),
         cmocka_unit_test(test_dropout),       cmocka_unit_test(test_reorder),
         cmocka_unit_test(test_sinkhorn),      cmocka_unit_test(test_adjoints),

@@ -1,6 +1,6 @@
 /*
- * Optimised plans against the interpreter, on random networks: every pass alone and together, any number of slices, kernels of every family; and the
- * same bits for any number of workers.
+ * Optimised plans against the interpreter, on random networks: every pass alone and together, any number of
+ * slices, kernels of every family; and the same bits for any number of workers.
  */
 #include "base/alloc.h"
 #include "base/rng.h"
@@ -85,10 +85,12 @@ static void build_as(net *t, uint64_t seed, rt_dtype dtype) {
     const int depth = 3 + (int)draw(t, 8);
     for (int i = 0; i < depth; i++) {
         switch (draw(t, 12)) {
-        case 0: case 1:
+        case 0:
+        case 1:
             h = random_conv(t, h);
             break;
-        case 2: case 3:
+        case 2:
+        case 3:
             h = random_norm(t, h, true);
             break;
         case 4:
@@ -223,7 +225,8 @@ static void by_interpreter(const net *t, results *r) {
     for (int i = 0; i < r->n; i++)
         assert_int_equal(rt_alloc(&out[i], (size_t)r->count[i] * sizeof(double)), RT_OK);
     const void *inputs[] = {x, t->y}, *feeds[] = {mix};
-    assert_int_equal(rt_interp_run(d.g, (const void *const *)params, inputs, feeds, (void *const *)out, RUN), RT_OK);
+    assert_int_equal(rt_interp_run(d.g, (const void *const *)params, inputs, feeds, (void *const *)out, RUN),
+                     RT_OK);
     for (int i = 0; i < r->n; i++) {
         for (int64_t k = 0; k < r->count[i]; k++)
             r->v[i][k] = (float)out[i][k];
@@ -340,7 +343,8 @@ static void test_same_bits_for_any_workers(void **state) {
             by_plan(&t, (rt_plan_options){.slice = 2}, workers, &many);
             for (int i = 0; i < one.n; i++)
                 if (memcmp(one.v[i], many.v[i], (size_t)one.count[i] * sizeof(float)) != 0)
-                    fail_msg("seed %llu: output %d differs between 1 and %d workers", (unsigned long long)seed, i, workers);
+                    fail_msg("seed %llu: output %d differs between 1 and %d workers",
+                             (unsigned long long)seed, i, workers);
             results_drop(&many);
         }
         results_drop(&one);

@@ -39,8 +39,8 @@ bool ref_lu(double *a, int64_t *perm, int64_t n);
 /* b <- A^-1 b, or A^-T b, for one right-hand side. */
 void ref_lu_solve(const double *lu, const int64_t *perm, int64_t n, bool transposed, double *b);
 
-/* w (m) minimises w' g w, g (m, m) the products of m vectors, under sum w = 1, 0 <= w <= cap; a cap below 1/m counts
- * as 1/m. gw (m) is working space. */
+/* w (m) minimises w' g w, g (m, m) the products of m vectors, under sum w = 1, 0 <= w <= cap; a cap
+ * below 1/m counts as 1/m. gw (m) is working space. */
 void ref_qp_simplex(double *w, double *gw, const double *g, int64_t m, double cap);
 
 #endif

@@ -6,9 +6,10 @@
  * pattern of 16 floats:
  *
  *     FLAT    no operand depends on channel or row: the memory of a group is one run
- *     MATRIX  (rows, C): a tile is a few whole rows, channel operands are laid out once for that many rows;
- * or, if rows are longer than a tile, a piece of one row SPANS   (rows, C, h, w) in any layout: a tile lies
- * within one row and one channel (PLAIN) or channel block (C8, C16), where channel operands are patterns
+ *     MATRIX  (rows, C): a tile is a few whole rows, channel operands are laid out once for that many
+ *             rows; or, if rows are longer than a tile, a piece of one row
+ *     SPANS   (rows, C, h, w) in any layout: a tile lies within one row and one channel (PLAIN) or channel
+ *             block (C8, C16), where channel operands are patterns
  *
  * A tile passes through all steps while it is in the first-level cache; a chain of one step has no buffer at
  * all. Reads of a tile come before its writes, so out may be any of the same-shape inputs. The last elements

@@ -105,7 +105,8 @@ static void test_dirichlet(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values), cmocka_unit_test(test_rests),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_rests),
         cmocka_unit_test(test_recurrences),
         cmocka_unit_test(test_dirichlet),
     };

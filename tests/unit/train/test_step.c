@@ -44,7 +44,9 @@ static void setup(fixture *f, int threads, int first, int members, bool regressi
     OK(rt_student_create(&f->student, &(rt_student_config){.arch = a, .regression = regression}, f->params));
     o.batch = BATCH;
     o.members = members;
-    f->what = (rt_distill_config){.student = f->student, .objective = rt_objective_find("labels"), .regression = regression,
+    f->what = (rt_distill_config){.student = f->student,
+                                  .objective = rt_objective_find("labels"),
+                                  .regression = regression,
                                   .options = {.alpha = 1}};
     OK(rt_step_create(&f->step, &f->what, f->params, o, f->pool));
     for (int m = 0; m < members; m++) {
@@ -142,7 +144,8 @@ static void test_batch_norm_network(void **state) {
         OK(rt_pool_create(&pool, threads));
         OK(rt_params_create(&params));
         OK(rt_student_create(&student, &(rt_student_config){.arch = a}, params));
-        const rt_distill_config what = {.student = student, .objective = rt_objective_find("labels"), .options = {.alpha = 1}};
+        const rt_distill_config what = {
+            .student = student, .objective = rt_objective_find("labels"), .options = {.alpha = 1}};
         rt_step_options o = SGD;
         o.batch = ROWS;
         o.members = COUNT;
