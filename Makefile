@@ -22,9 +22,9 @@ check:
 # Sanitizers, the build without vendor libraries, live comparison with PyTorch.
 check-long: check
 	@tools/deps oracle
-	@tools/check_sanitizers
 	@tests/golden/parity_live $(BUILD)
 	@tests/golden/objectives_live $(BUILD)
+	@tools/check_sanitizers
 
 bench:
 	@tools/deps oracle
