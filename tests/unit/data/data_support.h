@@ -56,12 +56,14 @@ static inline rt_status try_open(const char *spec) {
     return st;
 }
 
-/* Development data; NULL, with a word, when it is not there. */
+/* Development data; NULL, with a word, when it is not there. RT_REQUIRE_SHARED (set by CI) makes that a failure. */
 static inline const char *shared_data(const char *sub) {
     static char path[512];
     snprintf(path, sizeof path, "%s/../shared/data/%s", RT_SOURCE_DIR, sub);
     if (rt_dir_exists(path))
         return path;
+    if (getenv("RT_REQUIRE_SHARED") != NULL)
+        fail_msg("%s is not there", path);
     print_message("skipped: %s is not there\n", sub);
     return NULL;
 }
