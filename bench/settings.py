@@ -6,6 +6,10 @@
     format   memory format of images: nchw or channels_last
     heap     kept: glibc keeps freed memory instead of giving it back and faulting it in again at every step;
              default: as an ordinary user runs it
+
+A setting is *usual* when it only chooses threads, processes and memory format; stacked members, frozen programs and a kept
+heap are *tuned*: what an expert could get out of PyTorch. Floors are ratios to the best usual setting; the best tuned one is
+measured in the same rounds and printed beside it.
 """
 import itertools
 from dataclasses import dataclass
@@ -30,6 +34,9 @@ class Setting:
         words += [self.format] if self.format else []
         words += ["heap kept"] if self.heap == "kept" else []
         return ", ".join(words)
+
+    def usual(self):
+        return self.heap == "default" and self.form in ("eager", "loop")
 
     def env(self):
         n = str(self.threads)
@@ -74,6 +81,6 @@ def settings_of(job, cores):
     for (processes, threads), (form, fmt) in itertools.product(_places(job, cores), _programs(job)):
         # where cores stay idle the heap will not make the best setting
         both = processes * threads > 1 or job["measure"] == "memory"
-        for heap in ("kept", "default") if both else ("kept",):
+        for heap in ("kept", "default") if both else ("default",):
             out.append(Setting(processes, threads, form, fmt, heap))
     return out

@@ -51,6 +51,7 @@ typedef struct bench {
     timing train, infer;
     double peak, step_flops, infer_flops;
     size_t bytes;
+    uint64_t train_memory; /* peak resident set when training ended */
 } bench;
 
 /* ---- timing ---- */
@@ -267,7 +268,7 @@ static rt_status print_json(const bench *b, rt_str *out) {
     rt_json_f64(&j, "infer_samples_per_s_best", (double)b->rows / b->infer.best);
     rt_json_i64(&j, "infer_rounds", b->infer.rounds);
     rt_json_f64(&j, "infer_gflops", infer_gflops(b));
-    rt_json_i64(&j, "peak_rss_bytes", (int64_t)rt_memory_peak());
+    rt_json_i64(&j, "peak_rss_bytes", (int64_t)b->train_memory);
     rt_json_f64(&j, "peak_gflops", b->peak * 1e-9);
     rt_json_f64(&j, "attainable_fraction", train_gflops(b) * 1e9 / b->peak);
     rt_json_f64(&j, "infer_attainable_fraction", infer_gflops(b) * 1e9 / b->peak);
@@ -300,7 +301,7 @@ static rt_status print_text(const bench *b, rt_str *out) {
     cli_table_print(&t, out, b->c->term.colour_out);
     cli_table_deinit(&t);
     rt_str_appendf(out, "memory: %s for training, %s at most in this process\n",
-                   cli_bytes(rate, (double)b->bytes), cli_bytes(best, (double)rt_memory_peak()));
+                   cli_bytes(rate, (double)b->bytes), cli_bytes(best, (double)b->train_memory));
     return cli_print(out);
 }
 
@@ -314,6 +315,7 @@ rt_status cli_cmd_bench(rt_cli *c) {
     RT_TRY_GOTO(bench_data(&b));
     b.peak = cli_peak_flops(b.pool, 0.2);
     RT_TRY_GOTO(bench_train(&b));
+    b.train_memory = rt_memory_peak();
     RT_TRY_GOTO(bench_infer(&b));
     st = c->config.json ? print_json(&b, &out) : print_text(&b, &out);
 done:
