@@ -17,32 +17,13 @@
 #include "distill/distill.h"
 #include "plan/optim.h"
 #include "plan/plan.h"
+#include "golden/golden.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { BATCHES = 4, NUMBERS_MAX = 1024 };
 static const double TOLERANCE_F32 = 1e-4, TOLERANCE_F64 = 1e-9;
-
-/* ---- the shared definition ---- */
-
-static uint32_t fnv1a(const char *s) {
-    uint32_t h = 0x811c9dc5u;
-    for (; *s; s++)
-        h = (h ^ (uint8_t)*s) * 0x01000193u;
-    return h;
-}
-
-static uint32_t bits(uint32_t key, uint32_t i) {
-    uint32_t x = i * 0x9e3779b1u + key;
-    x = (x ^ x >> 16) * 0x7feb352du;
-    x = (x ^ x >> 15) * 0x846ca68bu;
-    return x ^ x >> 16;
-}
-
-static double uniform(uint32_t key, int64_t i) {
-    return (double)(bits(key, (uint32_t)i) >> 8) / 16777216.0 - 0.5;
-}
 
 static void fill_param(const rt_param *p, float *w) {
     uint32_t key = fnv1a(p->name);
