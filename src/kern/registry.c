@@ -11,7 +11,8 @@
 
 static bool ref_supports(const rt_problem *p) {
     if (p->op == RT_OP_REORDER)
-        return true;
+        return !rt_layout_is_wino(p->in[0].layout) &&
+               (!rt_layout_is_wino(p->out.layout) || (p->out.shape.d[2] == 3 && p->out.shape.d[3] == 3));
     for (int i = 0; i < p->nin; i++)
         if (p->in[i].layout != RT_LAYOUT_PLAIN)
             return false;

@@ -10,11 +10,14 @@
  *     O h w I o       W_OHWI8O, W_OHWI16O (B1 = 1)
  *     I O h w o i     W_IOHW16O16I
  *
+ * Winograd's layouts have 36 positions in place of h w, and no place for a single element.
+ *
  * A blocked dimension is padded to a whole number of blocks; the padding holds zeros.
  */
 #include "tensor/tensor.h"
 
-typedef enum order { ORDER_OIHWOI, ORDER_OIHWIO, ORDER_OHWIO, ORDER_IOHWOI } order;
+typedef enum order { ORDER_OIHWOI, ORDER_OIHWIO, ORDER_OHWIO, ORDER_IOHWOI, ORDER_WINO } order;
+enum { WINO_POSITIONS = 36 };
 
 static const struct {
     const char *name;
@@ -31,6 +34,8 @@ static const struct {
     [RT_LAYOUT_W_OIHW16O16I] = {"OIhw16o16i", 16, 16, ORDER_OIHWOI},
     [RT_LAYOUT_W_OHWI16O] = {"Ohwi16o", 16, 1, ORDER_OHWIO},
     [RT_LAYOUT_W_IOHW16O16I] = {"IOhw16o16i", 16, 16, ORDER_IOHWOI},
+    [RT_LAYOUT_W_WINO] = {"wino36Oi16o", 16, 1, ORDER_WINO},
+    [RT_LAYOUT_W_WINO_T] = {"wino36Io16i", 1, 16, ORDER_WINO},
 };
 
 static bool known(rt_layout l) {
@@ -43,6 +48,10 @@ const char *rt_layout_name(rt_layout l) {
 
 int64_t rt_layout_block(rt_layout l) {
     return l == RT_LAYOUT_C8 ? 8 : l == RT_LAYOUT_C16 ? 16 : 1;
+}
+
+bool rt_layout_is_wino(rt_layout l) {
+    return l == RT_LAYOUT_W_WINO || l == RT_LAYOUT_W_WINO_T;
 }
 
 rt_desc rt_desc_make(rt_dtype t, rt_shape s, rt_layout l) {
@@ -62,7 +71,8 @@ int64_t rt_desc_elems(const rt_desc *d) {
     if (d->layout == RT_LAYOUT_PLAIN)
         return rt_shape_elems(&d->shape);
     int64_t b0 = layouts[d->layout].b0, b1 = layouts[d->layout].b1;
-    return blocks(d->shape.d[0], b0) * b0 * blocks(d->shape.d[1], b1) * b1 * d->shape.d[2] * d->shape.d[3];
+    const int64_t window = rt_layout_is_wino(d->layout) ? WINO_POSITIONS : d->shape.d[2] * d->shape.d[3];
+    return blocks(d->shape.d[0], b0) * b0 * blocks(d->shape.d[1], b1) * b1 * window;
 }
 
 size_t rt_desc_bytes(const rt_desc *d) {
@@ -88,6 +98,9 @@ int64_t rt_desc_index4(const rt_desc *d, int64_t i0, int64_t i1, int64_t i2, int
     case ORDER_IOHWOI:
         outer = ((I * blocks(d->shape.d[0], b0) + O) * h + i2) * w + i3;
         return (outer * b0 + o) * b1 + i;
+    case ORDER_WINO:
+        RT_ASSERT(!"a layout that keeps single elements");
+        break;
     }
     return 0;
 }

@@ -8,6 +8,10 @@
  *
  *     C8:   [n][c/8][h][w][8c]            W_OIHW8I8O: [o/8][i/8][h][w][8i][8o]
  *                                         W_OIHW8O8I: [o/8][i/8][h][w][8o][8i]      W_OHWI8O: [o/8][h][w][i][8o]
+ *
+ * The last two hold 3x3 weights in the domain of Winograd's products F(4x4, 3x3), for the forward and the
+ * backward data pass: 36 numbers, linear in its 9, for each filter. They are no permutations, and nothing is
+ * ever reordered from them.
  */
 #ifndef RT_TENSOR_TENSOR_H
 #define RT_TENSOR_TENSOR_H
@@ -30,6 +34,8 @@ typedef enum rt_layout {
     RT_LAYOUT_W_OIHW16O16I,
     RT_LAYOUT_W_OHWI16O,
     RT_LAYOUT_W_IOHW16O16I, /* [i/16][o/16][h][w][16o][16i] */
+    RT_LAYOUT_W_WINO,       /* [36][o/16][i][16o] */
+    RT_LAYOUT_W_WINO_T,     /* [36][i/16][o][16i] */
     RT_LAYOUT_COUNT
 } rt_layout;
 
@@ -48,6 +54,7 @@ size_t rt_dtype_size(rt_dtype t);
 const char *rt_dtype_name(rt_dtype t);
 const char *rt_layout_name(rt_layout l);
 int64_t rt_layout_block(rt_layout l); /* channel block of C8, C16: 8, 16; else 1 */
+bool rt_layout_is_wino(rt_layout l);  /* W_WINO, W_WINO_T: not a permutation of the elements */
 
 rt_shape rt_shape_make(int rank, ...); /* int64_t dims: rt_shape_make(2, (int64_t)n, (int64_t)k) */
 rt_shape rt_shape0(void);
@@ -65,7 +72,7 @@ rt_desc rt_desc_make(rt_dtype t, rt_shape s, rt_layout l);
 bool rt_desc_equal(const rt_desc *a, const rt_desc *b);
 int64_t rt_desc_elems(const rt_desc *d); /* stored elements, padding included */
 size_t rt_desc_bytes(const rt_desc *d);  /* stored bytes, padding included */
-/* Position of logical element (i0, i1, i2, i3) of a 4-D desc in memory, in elements. */
+/* Position of logical element (i0, i1, i2, i3) of a 4-D desc in memory, in elements; not of W_WINO*. */
 int64_t rt_desc_index4(const rt_desc *d, int64_t i0, int64_t i1, int64_t i2, int64_t i3);
 
 #endif

@@ -103,7 +103,7 @@ static double tolerance(const rt_problem *p, rt_dtype t) {
 
 /* Relative to the largest element, or for extreme values to each element. */
 static bool compare(const rt_problem *p, mode m, rt_dtype t, const void *got, const void *want, int64_t *at) {
-    const int64_t n = rt_shape_elems(&p->out.shape);
+    const int64_t n = rt_desc_elems(&p->out);
     double max = 0;
     for (int64_t i = 0; i < n; i++)
         max = fmax(max, fabs(op_load(p->out.dtype, want, i)));
@@ -177,7 +177,13 @@ static void run_mode(sweep *s, const op_case *c, const rt_problem *plain, const 
         complain(s, c, q, m, "did not run");
     else if (!op_buffer_intact(out, bytes))
         complain(s, c, q, m, "wrote behind its output");
-    else {
+    else if (rt_layout_is_wino(q->out.layout)) {
+        void *transformed = op_buffer(bytes);
+        convert(t, &q->out, transformed, &plain->in[0], in[0]);
+        if (!compare(q, m, t, out, transformed, &at))
+            complain(s, c, q, m, "not the reference's transform");
+        rt_free(transformed);
+    } else {
         if (q->out.layout == RT_LAYOUT_PLAIN)
             memcpy(got, out, bytes);
         else

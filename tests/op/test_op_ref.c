@@ -236,7 +236,7 @@ static void test_reorder(void **state) {
     for (int i = 0; i < 5 * 17 * 6; i++)
         x[i] = (float)(i + 1);
     const rt_desc plain = rt_desc_make(RT_DTYPE_F32, s, RT_LAYOUT_PLAIN);
-    for (int l = 0; l < RT_LAYOUT_COUNT; l++) {
+    for (int l = 0; l < RT_LAYOUT_W_WINO; l++) {
         const rt_desc other = rt_desc_make(RT_DTYPE_F32, s, (rt_layout)l);
         float *y = op_buffer(rt_desc_bytes(&other));
         const int32_t groups = 1;

@@ -437,8 +437,8 @@ static void test_reorder(void **state) {
                                          {7, 20, 3, 3},  {32, 9, 2, 5}, {1, 1, 1, 1}};
     for (int64_t i = 0; i < RT_COUNT(k_shape); i++) {
         rt_shape s = rt_shape4(k_shape[i][0], k_shape[i][1], k_shape[i][2], k_shape[i][3]);
-        for (int a = 0; a < RT_LAYOUT_COUNT; a++)
-            for (int b = 0; b < RT_LAYOUT_COUNT; b++) {
+        for (int a = 0; a < RT_LAYOUT_W_WINO; a++)
+            for (int b = 0; b < RT_LAYOUT_W_WINO; b++) {
                 bool data_a = a <= RT_LAYOUT_C16, data_b = b <= RT_LAYOUT_C16;
                 if (a != b && (data_a == data_b || a == RT_LAYOUT_PLAIN || b == RT_LAYOUT_PLAIN))
                     check_reorder(k, s, (rt_layout)a, (rt_layout)b);

@@ -40,7 +40,7 @@ static bool conv_get(conv *c, const rt_problem *p, conv_pass pass) {
         p->attr.pad};
     const rt_desc *all[3] = {&c->x, &c->w, &c->y};
     for (int i = 0; i < 3; i++) {
-        if (all[i]->dtype != RT_DTYPE_F32 || all[i]->shape.rank != 4)
+        if (all[i]->dtype != RT_DTYPE_F32 || all[i]->shape.rank != 4 || rt_layout_is_wino(all[i]->layout))
             return false;
         for (int k = 0; k < 4; k++)
             if (all[i]->shape.d[k] <= 0)

@@ -78,8 +78,8 @@ bool rt_dnn_weight_layout(rt_layout *out, const dnnl_memory_desc_t *md) {
         return false;
     /* Some descriptors have two names (1x1 windows, single blocks); PLAIN comes last so that it wins only
      * when nothing else fits. */
-    for (int l = RT_LAYOUT_W_OIHW8I8O; l <= RT_LAYOUT_COUNT; l++) {
-        rt_layout cand = l == RT_LAYOUT_COUNT ? RT_LAYOUT_PLAIN : (rt_layout)l;
+    for (int l = RT_LAYOUT_W_OIHW8I8O; l <= RT_LAYOUT_W_WINO; l++) {
+        rt_layout cand = l == RT_LAYOUT_W_WINO ? RT_LAYOUT_PLAIN : (rt_layout)l;
         dnnl_memory_desc_t named;
         if (rt_dnn_md(&named, md->dims, cand) && dnnl_memory_desc_equal(&named, md)) {
             *out = cand;

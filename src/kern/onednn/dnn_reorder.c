@@ -9,7 +9,7 @@
 #include "kern/onednn/onednn_int.h"
 
 static bool reorder_md(dnnl_memory_desc_t *md, const rt_desc *d) {
-    if (d->dtype != RT_DTYPE_F32 || d->shape.rank != 4)
+    if (d->dtype != RT_DTYPE_F32 || d->shape.rank != 4 || rt_layout_is_wino(d->layout))
         return false;
     for (int k = 0; k < 4; k++)
         if (d->shape.d[k] <= 0)
