@@ -6,7 +6,7 @@
  * All members share the plan. What a member owns are its values and its optimiser state:
  *
  *     members:   values | state            one block each, for all members
- *     lanes:     exec (workspace) | gradient | logits | loss        at most two per worker
+ *     lanes:     exec (workspace) | gradient | logits | loss        two per worker, sixteen of small members
  *
  * Each step runs the members in waves of as many as there are lanes. So memory for workspaces and gradients
  * grows with the threads, not with the members, and 50 members need little more than 50 blocks of weights.
@@ -250,8 +250,10 @@ static rt_status step_init(rt_step *s) {
     s->outputs = a->outputs;
     s->floats = rt_params_floats(s->params);
     s->slots = rt_optim_slots(s->rule);
-    s->nlanes = (int)RT_MIN((int64_t)s->o.members, 2 * (int64_t)rt_pool_workers(s->pool));
     s->whole_batch = s->o.slice == 0 && rt_whole_batch(3 * rt_student_flops(s->what.student), s->o.members);
+    /* small members have small workspaces, and workers that meet less often */
+    const int64_t lanes = (s->whole_batch ? 16 : 2) * (int64_t)rt_pool_workers(s->pool);
+    s->nlanes = (int)RT_MIN((int64_t)s->o.members, lanes);
 
     double blocks = (double)s->o.members * (1 + s->slots) + s->nlanes;
     RT_TRY(rt_memory_check((size_t)RT_MIN(blocks * (double)s->floats * 4, 9e18),
