@@ -73,9 +73,49 @@ static rt_val random_norm(net *t, rt_val x, bool train) {
     return r.y;
 }
 
+/* Outputs: loss, logits, and the gradients of all trained parameters and of the inputs. */
+static void add_outputs(net *t, rt_val x, rt_val z, rt_val y) {
+    const rt_val loss = rt_batch_mean(t->g, rt_ce_label(t->g, z, y, 0.1));
+    rt_graph_output(t->g, "loss", loss);
+    rt_graph_output(t->g, "z", z);
+    rt_val wrt[MAX_PARAMS + 1], grad[MAX_PARAMS + 1];
+    int n = 0;
+    for (int i = 0; i < t->nparam; i++)
+        if (t->trained[i])
+            wrt[n++] = t->leaf[i];
+    wrt[n++] = x;
+    assert_int_equal(rt_graph_grad(t->g, loss, wrt, n, grad), RT_OK);
+    for (int i = 0; i < n; i++)
+        if (grad[i] != 0) {
+            char name[32];
+            snprintf(name, sizeof name, "g%d", i);
+            rt_graph_output(t->g, name, grad[i]);
+        }
+    if (rt_graph_status(t->g) != RT_OK)
+        fail_msg("seed %llu: %s", (unsigned long long)t->seed, rt_error_text());
+}
+
+/* A network large enough for the Winograd kernels. */
+enum { LARGE = 1 << 20 }; /* its seeds */
+static void build_large(net *t, rt_dtype dtype) {
+    t->row = rt_shape3(16, 16, 16);
+    const rt_val x = rt_graph_input(t->g, "x", dtype, t->row, 1);
+    const rt_val y = rt_graph_input(t->g, "y", RT_DTYPE_I32, rt_shape0(), 1);
+    rt_graph_feed(t->g, "mix", dtype, rt_shape0());
+    const rt_val h = rt_conv2d(t->g, x, param(t, rt_shape4(32, 16, 3, 3), 0, true), 1, 1);
+    const rt_val r = rt_conv2d(t->g, rt_relu(t->g, random_norm(t, h, true)),
+                               param(t, rt_shape4(32, 32, 3, 3), 0, true), 1, 1);
+    const rt_val p = rt_global_avgpool(t->g, rt_relu(t->g, random_norm(t, rt_add(t->g, h, r), true)));
+    add_outputs(t, x, rt_matmul(t->g, p, param(t, rt_shape2(5, 32), 0, true), false, true), y);
+}
+
 static void build_as(net *t, uint64_t seed, rt_dtype dtype) {
     *t = (net){.seed = seed};
     assert_int_equal(rt_graph_create(&t->g, BATCH, dtype), RT_OK);
+    if (seed >= LARGE) {
+        build_large(t, dtype);
+        return;
+    }
     static const int64_t CH[] = {1, 3, 8, 16};
     t->row = rt_shape3(CH[draw(t, 4)], 4 + (int64_t)draw(t, 5), 4 + (int64_t)draw(t, 5));
     const rt_val x = rt_graph_input(t->g, "x", dtype, t->row, 1);
@@ -130,25 +170,8 @@ static void build_as(net *t, uint64_t seed, rt_dtype dtype) {
     rt_val z = rt_matmul(t->g, h, param(t, rt_shape2(5, 20), 0, true), false, true);
     if (groups(t, z) > 1)
         y = rt_tile_members(t->g, y, groups(t, z));
-    const rt_val loss = rt_batch_mean(t->g, rt_ce_label(t->g, z, y, 0.1));
-    rt_graph_output(t->g, "loss", loss);
-    rt_graph_output(t->g, "z", z);
     rt_graph_output(t->g, "p", rt_softmax(t->g, z));
-    rt_val wrt[MAX_PARAMS + 1], grad[MAX_PARAMS + 1];
-    int n = 0;
-    for (int i = 0; i < t->nparam; i++)
-        if (t->trained[i])
-            wrt[n++] = t->leaf[i];
-    wrt[n++] = x;
-    assert_int_equal(rt_graph_grad(t->g, loss, wrt, n, grad), RT_OK);
-    for (int i = 0; i < n; i++)
-        if (grad[i] != 0) {
-            char name[32];
-            snprintf(name, sizeof name, "g%d", i);
-            rt_graph_output(t->g, name, grad[i]);
-        }
-    if (rt_graph_status(t->g) != RT_OK)
-        fail_msg("seed %llu: %s", (unsigned long long)seed, rt_error_text());
+    add_outputs(t, x, z, y);
 }
 
 static void build(net *t, uint64_t seed) {
@@ -330,6 +353,27 @@ static void test_random_networks(void **state) {
     }
 }
 
+/* Convolutions by Winograd inside a plan: transformed weights, slices, sums of gradients. */
+static void test_large_network(void **state) {
+    (void)state;
+    for (uint64_t seed = LARGE; seed < LARGE + 3; seed++) {
+        net t;
+        build(&t, seed);
+        fill(&t);
+        results want, one, two;
+        by_interpreter(&t, &want);
+        by_plan(&t, (rt_plan_options){.slice = 4}, 1, &one);
+        compare(&t, &want, &one, 1e-3, "large network");
+        by_plan(&t, (rt_plan_options){.slice = 4}, 2, &two);
+        for (int i = 0; i < one.n; i++)
+            assert_memory_equal(one.v[i], two.v[i], (size_t)one.count[i] * sizeof(float));
+        results_drop(&want);
+        results_drop(&one);
+        results_drop(&two);
+        drop(&t);
+    }
+}
+
 static void test_same_bits_for_any_workers(void **state) {
     (void)state;
     for (uint64_t seed = 100; seed < 120; seed++) {
@@ -425,9 +469,8 @@ static void test_print_and_errors(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_networks),
-        cmocka_unit_test(test_same_bits_for_any_workers),
-        cmocka_unit_test(test_members_and_allocation),
+        cmocka_unit_test(test_random_networks),           cmocka_unit_test(test_large_network),
+        cmocka_unit_test(test_same_bits_for_any_workers), cmocka_unit_test(test_members_and_allocation),
         cmocka_unit_test(test_print_and_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
