@@ -1,6 +1,6 @@
 /*
  * json.h - JSON writer into an rt_str. Commas and nesting are kept by the writer; a non-finite number is
- * written as null followed by "<key>_reason". Reading JSON is io's business (jansson).
+ * written as null followed by "<key>_reason". Reading JSON is io's business.
  */
 #ifndef RT_BASE_JSON_H
 #define RT_BASE_JSON_H
