@@ -96,44 +96,6 @@ struct rt_model {
     const rt_st_meta *meta;
     int64_t nmeta;
 };
-/* A model without weights (zero) for a data set. */
-rt_status rt_model_create(rt_model **out, const rt_student_config *student, const rt_dataset *d,
-                          double target_mean, double target_std, int networks) RT_MUST_CHECK;
-rt_status rt_model_set_student(rt_model *m, const rt_student_config *student, int networks) RT_MUST_CHECK;
-float *rt_model_weights(rt_model *m, int network);
-typedef struct rt_provenance {
-    const char *method, *data, *data_hash, *config_hash;
-    const char *objective, *perturb, *teacher_hash; /* NULL: none */
-    int64_t seed, epochs, kept_epoch;
-} rt_provenance;
-rt_status rt_model_save(const rt_model *m, int member, const char *path,
-                        const rt_provenance *from) RT_MUST_CHECK;
-/* "model.safetensors" of one, or "member-007.safetensors". */
-void rt_member_file(char name[48], int member, bool single);
-/* SHA-256 over metadata and tensors, in order; the key "sha256" is left out. */
-void rt_tensors_digest(const rt_st_tensor *t, int64_t n, const rt_st_meta *meta, int64_t nmeta, char hex[65]);
-/* The same of a file that was read; fails with RT_E_INPUT when it does not agree with its own "sha256". */
-rt_status rt_tensors_verify(const rt_safetensors *s, const char *path) RT_MUST_CHECK;
-
-/* ---- run directories ---- */
-typedef enum rt_run_state { RT_RUN_NONE, RT_RUN_UNFINISHED, RT_RUN_FINISHED } rt_run_state;
-typedef struct rt_run_dir {
-    char *path;
-    rt_lock *lock;
-    rt_appender *log;
-} rt_run_dir;
-rt_status rt_run_dir_state(const char *path, rt_run_state *out) RT_MUST_CHECK;
-/* Refuses to touch an existing run unless told to. */
-rt_status rt_run_dir_check(const char *path, bool resume, bool force) RT_MUST_CHECK;
-/* Makes and locks the directory, and sweeps away what a killed process left. */
-rt_status rt_run_dir_open(rt_run_dir *d, const char *path, bool resume, bool force) RT_MUST_CHECK;
-void rt_run_dir_close(rt_run_dir *d);
-rt_status rt_run_dir_clear(const rt_run_dir *d) RT_MUST_CHECK; /* removes the files of a run, and no others */
-rt_status rt_run_dir_file(const rt_run_dir *d, const char *name,
-                          char **out) RT_MUST_CHECK; /* rt_alloc'ed path */
-rt_status rt_run_dir_write(const rt_run_dir *d, const char *name, const rt_str *text) RT_MUST_CHECK;
-rt_status rt_run_dir_remove(const rt_run_dir *d, const char *name) RT_MUST_CHECK; /* absent is fine */
-
 /* ---- checkpoints ---- */
 /* What a run has to remember besides what follows from its configuration. */
 typedef struct rt_progress_state {
@@ -227,9 +189,6 @@ rt_status
 rt_trainer_teach(rt_trainer *t) RT_MUST_CHECK; /* outputs of the teacher; the run directory is open */
 int rt_trainer_phase_at(const rt_trainer *t, int64_t epoch);
 rt_status rt_trainer_validate(rt_trainer *t) RT_MUST_CHECK;
-/* Training and validation rows of a part, as the configuration says. */
-rt_status rt_split_rows(const rt_config *c, const rt_part *p, rt_subset *train,
-                        rt_subset *valid) RT_MUST_CHECK;
 /* A hyper ensemble: search, choice, retraining; c is resolved, and c->resume says whether there is
  * something to go on with. */
 rt_status rt_hyper_run(const rt_config *c, const rt_train_hooks *hooks, rt_train_result *out) RT_MUST_CHECK;
