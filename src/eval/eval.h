@@ -1,17 +1,152 @@
 /*
  * eval.h - metrics of predictions: pure functions of arrays, double accumulation in a fixed order, names
- * and directions in metrics.def.
+ * and directions in metrics.def, per-row measures of uncertainty in measures.def.
  *
  * Classification: p is (n, k) probabilities; an ensemble is averaged in probability first. ECE: equal-width
  * bins (lo, hi] on the top-label confidence, 15 of them. Regression: mu, var are (n, m) member means and
  * variances in the target's own units; the prediction is their equal-weight mixture.
+ *
+ * Nothing is undefined in silence: a NaN comes with a reason, a static text. Uncertainties are in nats.
+ * The order of use: rt_eval_temperature on the validation rows, rt_eval_all (and rt_eval_bootstrap) on the
+ * test rows, rt_eval_measures on every set, then ranking and curves of the measures.
  */
 #ifndef RT_EVAL_EVAL_H
 #define RT_EVAL_EVAL_H
 
+#include "base/pool.h"
 #include "tensor/tensor.h"
 
-enum { RT_ECE_BINS = 15 };
+enum { RT_ECE_BINS = 15, RT_CURVE_POINTS = 101, RT_METRICS_MAX = 32, RT_MEASURES_MAX = 12 };
+
+/* ---- predictions ---- */
+
+typedef struct rt_eval_input {
+    bool regression;
+    int64_t n, m, k;
+    const float *logits; /* classification (n, m, k) */
+    bool dirichlet;      /* logits are those of Dirichlet distributions, alpha = e^z + offset */
+    double dirichlet_offset;
+    const int32_t *label;           /* NULL: metrics that need labels are undefined */
+    const float *mu, *var;          /* regression (n, m) */
+    const float *target;            /* NULL: likewise */
+    double temperature;             /* of rt_eval_temperature; 0 or NaN: there is none */
+    const char *temperature_reason; /* why not; NULL: "no validation rows" */
+} rt_eval_input;
+
+/* Rows with an infinite or undefined prediction. rt_eval_all reports NaN, with a reason, if there is one. */
+int64_t rt_eval_bad_rows(const rt_eval_input *in);
+/* The predicted class of each row; ties go to the lower class. */
+rt_status rt_eval_classes(const rt_eval_input *in, int32_t *out) RT_MUST_CHECK; // (n)
+
+/* ---- all metrics at once ---- */
+
+typedef struct rt_metric_info {
+    const char *name, *meaning;
+    bool higher_is_better, regression;
+} rt_metric_info;
+int rt_metric_list(const rt_metric_info **out); /* at most RT_METRICS_MAX */
+/* Index of a metric of the task in that list, -1: there is none of this name. */
+int rt_metric_find(const char *name, bool regression);
+
+/* All metrics of metrics.def, in the order of rt_metric_list; NaN where not defined, with a reason
+ * (static text). reasons may be NULL. */
+rt_status rt_eval_all(const rt_eval_input *in, double *values, const char **reasons) RT_MUST_CHECK;
+
+typedef struct rt_bootstrap {
+    int draws;     /* 0: 1000 */
+    double level;  /* 0: 0.95 */
+    uint64_t seed; /* draws are functions of (seed, draw): same intervals whatever the threads */
+    rt_pool *pool; /* NULL: the calling thread */
+} rt_bootstrap;
+typedef struct rt_interval {
+    double lo, hi; /* both NaN: undefined, because the metric is, or was in most draws, or is no statistic
+                    * of these rows (the temperature) */
+} rt_interval;
+/* Percentile intervals of all metrics, in the order of rt_metric_list: rows are drawn with replacement. */
+rt_status rt_eval_bootstrap(const rt_eval_input *in, rt_bootstrap options, rt_interval *out) RT_MUST_CHECK;
+
+/* ---- uncertainty of each row ---- */
+
+typedef struct rt_measure_info {
+    const char *name, *meaning;
+    bool knowledge, regression; /* knowledge: from the members' differences or a Dirichlet's width */
+} rt_measure_info;
+int rt_measure_list(const rt_measure_info **out);       /* at most RT_MEASURES_MAX */
+int rt_measure_find(const char *name, bool regression); /* -1: none */
+/* All measures of measures.def, out (measures of the list, n); larger is less certain, "confidence" is 1 -
+ * max p. reasons[i] != NULL: measure i is not defined for this input (one member, the other task, a
+ * prediction that is not finite) and its row of out is NaN. Needs no labels. */
+rt_status rt_eval_measures(const rt_eval_input *in, double *out, const char **reasons) RT_MUST_CHECK;
+
+/* ---- calibration ---- */
+
+/* tau minimising the NLL of softmax(ln p / tau) on these (validation) rows, within e^-4 .. e^4; NaN with a
+ * reason if there are none. */
+rt_status rt_eval_temperature(const rt_eval_input *valid, double *tau, const char **reason) RT_MUST_CHECK;
+
+typedef struct rt_reliability {
+    double confidence[RT_ECE_BINS], accuracy[RT_ECE_BINS]; /* means; NaN where the count is 0 */
+    int64_t count[RT_ECE_BINS];
+} rt_reliability;
+rt_status rt_eval_reliability(const rt_eval_input *in, rt_reliability *out) RT_MUST_CHECK;
+
+/* ---- ranking by a score: misclassified rows or foreign ones (positive) should score high ---- */
+
+typedef struct rt_ranking {
+    double auroc, aupr, prr; /* prr = 2 auroc - 1, by its own definition; all NaN with a reason */
+    const char *reason;      /* "no positive rows", "no negative rows", "a score is not a number" */
+} rt_ranking;
+rt_status rt_eval_ranking(const double *score, const uint8_t *positive, int64_t n,
+                          rt_ranking *out) RT_MUST_CHECK;
+
+typedef struct rt_ranking_interval {
+    rt_interval auroc, aupr, prr;
+} rt_ranking_interval;
+/* For several scores (nscores, n) of the same rows. two_samples: positive and negative rows are drawn
+ * apart, as for two data sets; otherwise together. */
+rt_status rt_eval_ranking_bootstrap(const double *score, int nscores, const uint8_t *positive, int64_t n,
+                                    bool two_samples, rt_bootstrap options,
+                                    rt_ranking_interval *out) RT_MUST_CHECK;
+
+typedef struct rt_roc {
+    int points; /* 0: undefined; else from (0, 0) to (1, 1), at most RT_CURVE_POINTS */
+    double fpr[RT_CURVE_POINTS], tpr[RT_CURVE_POINTS];
+} rt_roc;
+rt_status rt_eval_roc(const double *score, const uint8_t *positive, int64_t n, rt_roc *out) RT_MUST_CHECK;
+
+/* Errors left / n after the share i/100 of the rows with the highest score was answered by an oracle, i =
+ * 0..100; NaN if a score is not a number. */
+rt_status rt_eval_rejection(const double *score, const uint8_t *wrong, int64_t n,
+                            double curve[RT_CURVE_POINTS]) RT_MUST_CHECK;
+/* The same for rows in random order and in the best, given the share of errors. */
+void rt_eval_rejection_limits(double error, double random[RT_CURVE_POINTS], double oracle[RT_CURVE_POINTS]);
+
+/* Counts in [edge_b, edge_b+1); what lies outside falls into the end bins, NaN nowhere. */
+void rt_eval_histogram(const double *x, int64_t n, const double *edges, int bins, int64_t *count);
+
+/* ---- against a teacher: two predictors of the same rows ---- */
+
+typedef struct rt_agreement {
+    double kl;                 /* mean KL(teacher || student) of the mean predictions; regression: of
+                                           * Gaussians with the mixtures' means and variances */
+    double entropy_difference; /* mean |difference|; regression: of total variance */
+    double mutual_information_difference; /* mean |difference|; regression: of knowledge variance */
+    double agreement;                     /* share of rows of equal class */
+    const char *kl_reason, *entropy_difference_reason, *mutual_information_difference_reason;
+    const char *agreement_reason; /* each non-NULL where the number is NaN */
+} rt_agreement;
+rt_status rt_eval_agreement(const rt_eval_input *student, const rt_eval_input *teacher,
+                            rt_agreement *out) RT_MUST_CHECK;
+
+/* ---- regression: central intervals of the mixture ---- */
+
+enum { RT_INTERVAL_LEVELS = 10 };
+extern const double rt_interval_levels[RT_INTERVAL_LEVELS]; /* .1, .2, ... .9, .95 */
+/* Share of the targets inside the central interval of each level, by the mixture's distribution function. */
+rt_status rt_eval_coverage(const rt_eval_input *in, const double *level, int levels,
+                           double *coverage) RT_MUST_CHECK;
+
+/* ---- single metrics of plain arrays ---- */
 
 double rt_eval_accuracy(const float *p, const int32_t *y, int64_t n, int64_t k);
 double rt_eval_nll(const float *p, const int32_t *y, int64_t n,
@@ -38,25 +173,5 @@ double rt_eval_dirichlet_mean(const float *z, float *p, float *member_p, int64_t
 double rt_eval_rmse(const float *mu, const float *y, int64_t n, int64_t m);
 double rt_eval_gaussian_nll(const float *mu, const float *var, const float *y, int64_t n,
                             int64_t m); /* mixture, log-sum-exp */
-
-typedef struct rt_metric_info {
-    const char *name, *meaning;
-    bool higher_is_better, regression;
-} rt_metric_info;
-int rt_metric_list(const rt_metric_info **out);
-
-typedef struct rt_eval_input {
-    bool regression;
-    int64_t n, m, k;
-    const float *logits; /* classification (n, m, k) */
-    bool dirichlet;      /* logits are those of Dirichlet distributions, alpha = e^z + offset */
-    double dirichlet_offset;
-    const int32_t *label;
-    const float *mu, *var; /* regression (n, m) */
-    const float *target;
-} rt_eval_input;
-/* All metrics of metrics.def, in the order of rt_metric_list; NaN where not defined, with a reason
- * (static text). */
-rt_status rt_eval_all(const rt_eval_input *in, double *values, const char **reasons) RT_MUST_CHECK;
 
 #endif
