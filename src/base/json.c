@@ -16,29 +16,12 @@ void rt_json_init(rt_json *j, rt_str *out, bool pretty) {
     j->first[0] = true;
 }
 
-/* Length of the well-formed UTF-8 character at s (Unicode table 3-7), 0 if there is none. */
-static size_t utf8_length(const unsigned char *s) {
-    if (s[0] < 0x80)
-        return 1;
-    size_t n = s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-    if (s[0] < 0xc2 || s[0] > 0xf4)
-        return 0;
-    unsigned low = s[0] == 0xe0 ? 0xa0 : s[0] == 0xf0 ? 0x90 : 0x80;
-    unsigned high = s[0] == 0xed ? 0x9f : s[0] == 0xf4 ? 0x8f : 0xbf;
-    if (s[1] < low || s[1] > high)
-        return 0;
-    for (size_t i = 2; i < n; i++)
-        if (s[i] < 0x80 || s[i] > 0xbf)
-            return 0;
-    return n;
-}
-
 static void put_text(rt_str *out, const char *text) {
     static const char named[] = "\"\"\\\\\bb\ff\nn\rr\tt"; /* pairs: character, letter after the backslash */
     rt_str_append_char(out, '"');
     const unsigned char *s = (const unsigned char *)text;
     while (*s) {
-        size_t n = utf8_length(s);
+        size_t n = rt_utf8_length((const char *)s);
         const char *letter = NULL;
         for (const char *p = named; *p && !letter; p += 2)
             if ((unsigned char)*p == *s)

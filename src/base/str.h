@@ -25,6 +25,8 @@ rt_status rt_str_status(const rt_str *s) RT_MUST_CHECK;
 const char *rt_str_text(const rt_str *s); /* never NULL */
 
 char *rt_strdup(const char *s); /* rt_alloc'ed; NULL on failure with the error recorded */
+/* Length of the well-formed UTF-8 character at NUL-ended text (Unicode table 3-7), 0 if there is none. */
+size_t rt_utf8_length(const char *text);
 bool rt_str_starts(const char *s, const char *prefix);
 bool rt_str_ends(const char *s, const char *suffix);
 

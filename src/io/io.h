@@ -24,6 +24,8 @@ rt_jval rt_jval_get(rt_jval object, const char *key); /* NULL if not an object o
 rt_jval rt_jval_at(rt_jval array, int64_t i);
 int64_t rt_jval_len(rt_jval v); /* of an array or object, else -1 */
 const char *rt_jval_key(rt_jval object, int64_t i);
+bool rt_jval_is_array(rt_jval v);
+bool rt_jval_is_object(rt_jval v);
 bool rt_jval_str(rt_jval v, const char **out);
 bool rt_jval_i64(rt_jval v, int64_t *out);
 bool rt_jval_f64(rt_jval v, double *out); /* integers too */

@@ -20,8 +20,6 @@ rt_status rt_bytes_decode(const uint8_t *src, size_t n, const char *name, size_t
 /* Takes ownership of `file` (rt_alloc'ed), whatever happens. */
 rt_status rt_safetensors_decode_take(rt_safetensors **out, uint8_t *file, size_t n,
                                      const char *name) RT_MUST_CHECK;
-bool rt_jval_is_array(rt_jval v);
-bool rt_jval_is_object(rt_jval v);
 rt_status rt_npy_decode(rt_npy *out, const uint8_t *src, size_t n, const char *name) RT_MUST_CHECK;
 
 #endif
