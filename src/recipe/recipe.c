@@ -1,0 +1,221 @@
+/*
+ * recipe.c - finding, opening and running recipes.
+ */
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/timer.h"
+#include "recipe/recipe_int.h"
+#include <math.h>
+#include <string.h>
+
+enum { RECIPE_MAX_BYTES = 1 << 20 };
+
+/* "recipes/fashion.yaml" -> "fashion" */
+static rt_status set_name(rt_recipe *r, const char *path) {
+    char *copy;
+    const char *base = strrchr(path, '/');
+    base = base ? base + 1 : path;
+    size_t n = strcspn(base, ".");
+    RT_TRY(rt_arena_alloc(&r->arena, &copy, n + 1));
+    memcpy(copy, base, n);
+    r->name = copy;
+    return RT_OK;
+}
+
+static rt_status read_file(rt_recipe *r, const char *path) {
+    uint8_t *data;
+    size_t bytes;
+    RT_TRY(set_name(r, path));
+    RT_TRY(rt_file_read(path, RECIPE_MAX_BYTES, &data, &bytes));
+    rt_status st = rt_recipe_yaml(&r->doc, (const char *)data, bytes, path);
+    rt_free(data);
+    return st;
+}
+
+static rt_status read_text(rt_recipe *r, const char *name) {
+    if (rt_str_ends(name, ".yaml") || rt_str_ends(name, ".yml"))
+        return read_file(r, name);
+    const char *names[64];
+    int n;
+    const rt_embedded *list = rt_embedded_recipes(&n);
+    RT_ASSERT(n <= (int)RT_COUNT(names));
+    for (int i = 0; i < n; i++) {
+        RT_TRY(set_name(r, list[i].name));
+        names[i] = r->name;
+        if (strcmp(r->name, name) == 0)
+            return rt_recipe_yaml(&r->doc, list[i].data, list[i].bytes, list[i].name);
+    }
+    int64_t near = rt_str_nearest(name, names, n);
+    RT_FAIL(
+        RT_E_USAGE,
+        "no recipe '%s'%s%s%s; 'retort recipe list' shows them, and the path of a .yaml file is fine, too",
+        name, near >= 0 ? "; did you mean '" : "", near >= 0 ? names[near] : "", near >= 0 ? "'" : "");
+}
+
+static rt_status choose_scale(rt_recipe *r, const char *scale) {
+    rt_jval scales = rt_jval_get(r->root, "scales");
+    rt_str names;
+    RT_FAIL_IF(rt_jval_len(scales) < 1, RT_E_INPUT, "recipe %s: no scales", r->name);
+    for (int64_t i = 0; i < rt_jval_len(scales); i++)
+        if (!scale || strcmp(rt_jval_key(scales, i), scale) == 0) {
+            r->scale_name = rt_jval_key(scales, i);
+            r->scale = rt_jval_get(scales, r->scale_name);
+            return RT_OK;
+        }
+    rt_str_init(&names);
+    for (int64_t i = 0; i < rt_jval_len(scales); i++)
+        rt_str_appendf(&names, "%s%s", i ? ", " : "", rt_jval_key(scales, i));
+    rt_status st = rt_error_set(RT_E_USAGE, __FILE__, __LINE__, "recipe %s has no scale '%s', but %s",
+                                r->name, scale, rt_str_text(&names));
+    rt_str_deinit(&names);
+    return st;
+}
+
+rt_status rt_recipe_done_path(const rt_recipe *r, const char *job, char **out) {
+    char *dir;
+    RT_TRY(rt_path_join(&dir, r->dir, "done"));
+    rt_status st = rt_path_join(out, dir, job);
+    rt_free(dir);
+    return st;
+}
+
+static rt_status look_done(rt_recipe *r) {
+    for (int i = 0; i < r->count; i++) {
+        rt_recipe_job *j = &r->nodes[i].job;
+        char *path;
+        uint8_t *text = NULL;
+        size_t n = 0;
+        RT_TRY(rt_recipe_done_path(r, j->name, &path));
+        if (rt_file_exists(path) && rt_file_read(path, 4096, &text, &n) == RT_OK)
+            j->done = n >= 64 && memcmp(text, j->key, 64) == 0;
+        rt_free(text);
+        rt_free(path);
+    }
+    return RT_OK;
+}
+
+rt_status rt_recipe_open(rt_recipe **out, const char *name, rt_recipe_options o) {
+    rt_recipe *r;
+    rt_str dir;
+    *out = NULL;
+    RT_TRY(rt_calloc(&r, 1, sizeof *r));
+    rt_arena_init(&r->arena);
+    rt_str_init(&dir);
+    rt_status st;
+    RT_TRY_GOTO(read_text(r, name));
+    r->root = rt_jdoc_root(r->doc);
+    RT_TRY_GOTO(choose_scale(r, o.scale));
+    RT_TRY_GOTO(rt_arena_strdup(&r->arena, &r->data_dir, o.data_dir ? o.data_dir : "data"));
+    rt_str_appendf(&dir, "%s/%s/%s", o.out ? o.out : "results", r->name, r->scale_name);
+    RT_TRY_GOTO(rt_arena_strdup(&r->arena, &r->dir, rt_str_text(&dir)));
+    RT_TRY_GOTO(rt_recipe_expand(r));
+    st = look_done(r);
+done:
+    rt_str_deinit(&dir);
+    if (st != RT_OK)
+        rt_recipe_destroy(&r);
+    *out = r;
+    return st;
+}
+
+void rt_recipe_destroy(rt_recipe **r) {
+    if (!*r)
+        return;
+    rt_jdoc_destroy(&(*r)->doc);
+    rt_arena_deinit(&(*r)->arena);
+    rt_free((*r)->nodes);
+    rt_free(*r);
+    *r = NULL;
+}
+
+const char *rt_recipe_text(const rt_recipe *r, const char *key) {
+    return rt_str_starts(key, "scale.") ? rt_jval_text(r->scale, key + 6) : rt_jval_text(r->root, key);
+}
+
+const char *rt_recipe_dir(const rt_recipe *r) {
+    return r->dir;
+}
+
+int rt_recipe_scales(const rt_recipe *r) {
+    return (int)rt_jval_len(rt_jval_get(r->root, "scales"));
+}
+
+const char *rt_recipe_scale_name(const rt_recipe *r, int i) {
+    return rt_jval_key(rt_jval_get(r->root, "scales"), i);
+}
+
+int rt_recipe_jobs(const rt_recipe *r) {
+    return r->count;
+}
+
+const rt_recipe_job *rt_recipe_job_get(const rt_recipe *r, int i) {
+    return &r->nodes[i].job;
+}
+
+/* The key, and the seconds it took. */
+static rt_status mark_done(rt_recipe *r, rt_recipe_job *j, double seconds) {
+    char *path = NULL, number[40];
+    rt_str text;
+    rt_str_init(&text);
+    rt_format_f64(number, seconds);
+    rt_str_appendf(&text, "%s %s\n", j->key, number);
+    rt_status st = rt_recipe_done_path(r, j->name, &path);
+    if (st == RT_OK)
+        st = rt_file_write_atomic(path, rt_str_text(&text), text.len);
+    rt_free(path);
+    rt_str_deinit(&text);
+    j->done = st == RT_OK;
+    return st;
+}
+
+/* Unfinished under this very key: the marker of an earlier beginning says so. */
+static rt_status begun(rt_recipe *r, const rt_recipe_job *j, bool *same) {
+    char *path = NULL;
+    uint8_t *text = NULL;
+    size_t n = 0;
+    rt_str name;
+    rt_str_init(&name);
+    rt_str_appendf(&name, "%s.begun", j->name);
+    rt_status st;
+    *same = false;
+    RT_TRY_GOTO(rt_recipe_done_path(r, rt_str_text(&name), &path));
+    if (rt_file_exists(path)) {
+        RT_TRY_GOTO(rt_file_read(path, 4096, &text, &n));
+        *same = n >= 64 && memcmp(text, j->key, 64) == 0;
+    }
+    st = *same ? RT_OK : rt_file_write_atomic(path, j->key, 64);
+done:
+    rt_str_deinit(&name);
+    rt_free(text);
+    rt_free(path);
+    return st;
+}
+
+rt_status rt_recipe_run(rt_recipe *r, const rt_recipe_hooks *hooks) {
+    char *done_dir;
+    RT_TRY(rt_path_join(&done_dir, r->dir, "done"));
+    rt_status st = rt_dir_make(done_dir);
+    rt_free(done_dir);
+    RT_TRY(st);
+    double work = 0, worked = 0, before = 0, start = rt_time_now();
+    for (int i = 0; i < r->count; i++) {
+        work += r->nodes[i].job.weight;
+        before += r->nodes[i].job.done ? r->nodes[i].job.weight : 0;
+    }
+    for (int i = 0; i < r->count; i++) {
+        rt_recipe_job *j = &r->nodes[i].job;
+        bool resume;
+        if (j->done)
+            continue;
+        double now = rt_time_now();
+        if (hooks->progress)
+            hooks->progress(hooks->user, i, now - start,
+                            worked > 0 ? (now - start) * (work - before - worked) / worked : NAN);
+        RT_FAIL_IF(hooks->stop && *hooks->stop, RT_E_INTERRUPTED, "interrupted before %s", j->name);
+        RT_TRY(begun(r, j, &resume));
+        RT_TRY(hooks->run(hooks->user, j, resume));
+        RT_TRY(mark_done(r, j, rt_time_now() - now));
+        worked += j->weight;
+    }
+    return rt_recipe_write_results(r);
+}

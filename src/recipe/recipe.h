@@ -1,0 +1,71 @@
+/*
+ * recipe.h - whole experiments: a YAML file becomes a list of commands, and what they measured becomes
+ * tables beside a paper's.
+ *
+ *   title, source, about     texts
+ *   vars                     names for "${name}" in all other texts; ${data} is --data-dir, ${scale} the scale
+ *   scales                   quick, paper, ...: {about, minutes, memory, disk, vars}
+ *   stages                   {name, verb, each, runs, with}: a command for every combination of the loops in `each`
+ *   tables                   {id, title, note, columns, rows, claims}: cells are means over the runs of a stage
+ *
+ * `with` holds the flags of the verb. "@stage" in a value is the directory of the run of that stage whose
+ * loops have the same values; in `runs` (words after the verb) it is all of them. A stage whose verb is eval
+ * is one command per run, so that little is repeated after an interruption.
+ *
+ * A command is finished when done/<name> holds its key: the hash of its words and of the keys of the commands
+ * whose results it reads. What changed, and all that depends on it, runs again; what did not is never
+ * repeated. This module runs nothing itself: commands go to a callback.
+ */
+#ifndef RT_RECIPE_RECIPE_H
+#define RT_RECIPE_RECIPE_H
+
+#include "base/embed.h"
+#include "base/str.h"
+#include <signal.h>
+
+/* The recipes that come with the program: YAML files named <recipe>.yaml. */
+const rt_embedded *rt_embedded_recipes(int *count);
+
+typedef struct rt_recipe_options {
+    const char *scale;    /* NULL: the first one of the recipe */
+    const char *data_dir; /* NULL: "data" */
+    const char *out;      /* directory of results; NULL: "results" */
+} rt_recipe_options;
+
+typedef struct rt_recipe rt_recipe;
+/* A recipe of the list, or a path of a .yaml file. */
+rt_status rt_recipe_open(rt_recipe **out, const char *name, rt_recipe_options o) RT_MUST_CHECK;
+void rt_recipe_destroy(rt_recipe **r);
+/* A text at the top ("title", "source", "about") or of the scale ("scale.minutes"); "" if absent. */
+const char *rt_recipe_text(const rt_recipe *r, const char *key);
+const char *rt_recipe_dir(const rt_recipe *r); /* results/<name>/<scale> */
+int rt_recipe_scales(const rt_recipe *r);
+const char *rt_recipe_scale_name(const rt_recipe *r, int i);
+
+typedef struct rt_recipe_job {
+    const char *stage, *name, *verb;
+    const char *dir;   /* of the run it makes; NULL: it makes none */
+    const char **argv; /* words after the program's name; argv[0] is the verb */
+    int argc;
+    double weight; /* share of the work */
+    char key[65];
+    bool done;
+} rt_recipe_job;
+int rt_recipe_jobs(const rt_recipe *r);
+const rt_recipe_job *rt_recipe_job_get(const rt_recipe *r, int i);
+
+typedef struct rt_recipe_hooks {
+    /* Runs a command. resume: continue what an earlier call began. */
+    rt_status (*run)(void *user, const rt_recipe_job *job, bool resume);
+    void (*progress)(void *user, int job, double seconds,
+                     double seconds_left); /* before each command; left may be NaN */
+    void *user;
+    const volatile sig_atomic_t *stop;
+} rt_recipe_hooks;
+rt_status rt_recipe_run(rt_recipe *r, const rt_recipe_hooks *hooks) RT_MUST_CHECK;
+/* Cells, claims and seconds as JSON, and tables as Markdown, from what is finished. */
+rt_status rt_recipe_results(const rt_recipe *r, rt_str *json, rt_str *markdown) RT_MUST_CHECK;
+/* Both written to <dir>/results.json and <dir>/tables.md. */
+rt_status rt_recipe_write_results(const rt_recipe *r) RT_MUST_CHECK;
+
+#endif

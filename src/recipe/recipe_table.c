@@ -1,0 +1,412 @@
+/*
+ * recipe_table.c - what the runs of a recipe measured, as tables beside the paper's.
+ *
+ *   columns: {id, label, value, scale, offset, digits, better, tolerance, runs, where}
+ *   rows:    {id, label, runs, where, paper: {column: "13.2 ± 0.4"}}
+ *   claims:  {text, holds: "row.column < row.column"}
+ *
+ * A cell is offset + scale * value, averaged over all finished runs of the stage `runs` (the row's, or else
+ * the column's) whose loops agree with `where` of both. `value` is a path in the run's metrics.json, from
+ * "evaluation" on, or from the top with a leading "/". Deviations are those of a sample (n - 1). A cell is
+ * reproduced when it is within the larger of the column's tolerance and twice the paper's deviation.
+ */
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "recipe/recipe_int.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { CELLS_MAX = 4096, METRICS_MAX_BYTES = 64 << 20, NAME_MAX_BYTES = 64 };
+
+typedef struct cell {
+    double mean, deviation;
+    int n, wanted; /* runs that gave a number; runs there are */
+    const char *paper;
+    double paper_mean, paper_deviation; /* NaN: none given */
+    bool reproduced;
+} cell;
+
+typedef struct table {
+    rt_recipe *r;
+    rt_jval spec, columns, rows;
+    int64_t ncolumns, nrows;
+    cell *cells; /* (nrows, ncolumns) */
+} table;
+
+static double number_of(rt_jval object, const char *key, double otherwise) {
+    const char *s = rt_jval_text(object, key);
+    double v;
+    return *s && rt_parse_f64(s, strlen(s), false, &v) ? v : otherwise;
+}
+
+/* "sets.test.nll" in a document. */
+static rt_jval follow(rt_jval v, const char *path) {
+    char name[NAME_MAX_BYTES];
+    while (v && *path) {
+        size_t n = strcspn(path, ".");
+        if (n >= sizeof name)
+            return NULL;
+        snprintf(name, sizeof name, "%.*s", (int)n, path);
+        int64_t index;
+        v = rt_parse_i64(name, n, &index) ? rt_jval_at(v, index) : rt_jval_get(v, name);
+        path += n + (path[n] == '.');
+    }
+    return v;
+}
+
+static rt_status open_metrics(const char *dir, rt_jdoc **doc) {
+    char *path;
+    uint8_t *text = NULL;
+    size_t n;
+    RT_TRY(rt_path_join(&path, dir, "metrics.json"));
+    rt_status st = rt_file_read(path, METRICS_MAX_BYTES, &text, &n);
+    if (st == RT_OK)
+        st = rt_jdoc_parse(doc, (const char *)text, n, path);
+    rt_free(text);
+    rt_free(path);
+    return st;
+}
+
+static rt_status read_where(rt_recipe *r, rt_jval object, rt_binding *out) {
+    rt_jval where = rt_jval_get(object, "where");
+    for (int64_t i = 0; i < rt_jval_len(where); i++) {
+        RT_FAIL_IF(out->n == RT_RECIPE_LOOPS, RT_E_INPUT, "recipe %s: too many conditions in 'where'",
+                   r->name);
+        out->name[out->n] = rt_jval_key(where, i);
+        out->value[out->n++] = rt_jval_text(where, rt_jval_key(where, i));
+    }
+    return RT_OK;
+}
+
+/* Every loop of `where` must be one of the run's. */
+static bool is_meant(const rt_recipe_node *n, const char *stage, const rt_binding *where) {
+    if (!n->job.dir || strcmp(n->job.stage, stage) != 0 || !rt_binding_agrees(where, &n->at))
+        return false;
+    for (int i = 0; i < where->n; i++) {
+        bool has = false;
+        for (int k = 0; k < n->at.n; k++)
+            has = has || strcmp(where->name[i], n->at.name[k]) == 0;
+        if (!has)
+            return false;
+    }
+    return true;
+}
+
+/* "13.2 ± 0.4", "13.2" */
+static void read_paper(cell *c, const char *text) {
+    c->paper = *text ? text : NULL;
+    c->paper_mean = c->paper_deviation = NAN;
+    size_t n = strcspn(text, " \xc2+");
+    if (!rt_parse_f64(text, n, false, &c->paper_mean))
+        return;
+    const char *rest = text + n;
+    rest += strcspn(rest, "0123456789.");
+    rt_parse_f64(rest, strlen(rest), false, &c->paper_deviation);
+}
+
+static rt_status fill_cell(table *t, rt_jval row, rt_jval column, cell *c) {
+    const char *stage = rt_jval_text(row, "runs"), *path = rt_jval_text(column, "value");
+    rt_binding where = {.n = 0};
+    double scale = number_of(column, "scale", 1), offset = number_of(column, "offset", 0), sum = 0,
+           squares = 0;
+    if (!*stage)
+        stage = rt_jval_text(column, "runs");
+    RT_TRY(read_where(t->r, row, &where));
+    RT_TRY(read_where(t->r, column, &where));
+    *c = (cell){.mean = NAN, .deviation = NAN};
+    for (int i = 0; i < t->r->count; i++) {
+        const rt_recipe_node *n = &t->r->nodes[i];
+        if (!is_meant(n, stage, &where))
+            continue;
+        c->wanted++;
+        rt_jdoc *doc = NULL;
+        double v;
+        if (!n->job.done || open_metrics(n->job.dir, &doc) != RT_OK)
+            continue;
+        rt_jval top = rt_jdoc_root(doc);
+        rt_jval at = path[0] == '/' ? follow(top, path + 1) : follow(rt_jval_get(top, "evaluation"), path);
+        if (rt_jval_f64(at, &v)) {
+            v = offset + scale * v;
+            sum += v;
+            squares += v * v;
+            c->n++;
+        }
+        rt_jdoc_destroy(&doc);
+    }
+    if (c->n > 0)
+        c->mean = sum / c->n;
+    if (c->n > 1)
+        c->deviation = sqrt(fmax(0, (squares - sum * sum / c->n) / (c->n - 1)));
+    read_paper(c, rt_jval_text(rt_jval_get(row, "paper"), rt_jval_text(column, "id")));
+    double bound = number_of(column, "tolerance", 0);
+    if (isfinite(c->paper_deviation))
+        bound = fmax(bound, 2 * c->paper_deviation);
+    c->reproduced = fabs(c->mean - c->paper_mean) <= bound;
+    return RT_OK;
+}
+
+static rt_status fill_table(table *t, rt_recipe *r, rt_jval spec) {
+    *t = (table){.r = r, .spec = spec};
+    t->columns = rt_jval_get(spec, "columns");
+    t->rows = rt_jval_get(spec, "rows");
+    t->ncolumns = rt_jval_len(t->columns);
+    t->nrows = rt_jval_len(t->rows);
+    RT_FAIL_IF(t->ncolumns < 1 || t->nrows < 1 || t->ncolumns > CELLS_MAX || t->nrows > CELLS_MAX, RT_E_INPUT,
+               "recipe %s: table '%s' needs columns and rows", r->name, rt_jval_text(spec, "id"));
+    RT_TRY(rt_calloc(&t->cells, (size_t)(t->ncolumns * t->nrows), sizeof *t->cells));
+    for (int64_t i = 0; i < t->nrows; i++)
+        for (int64_t k = 0; k < t->ncolumns; k++)
+            RT_TRY(fill_cell(t, rt_jval_at(t->rows, i), rt_jval_at(t->columns, k),
+                             &t->cells[i * t->ncolumns + k]));
+    return RT_OK;
+}
+
+/* ---- claims ---- */
+
+/* "row.column", or a number. */
+static bool operand(const table *t, const char *s, size_t n, double *out) {
+    while (n && s[n - 1] == ' ')
+        n--;
+    if (rt_parse_f64(s, n, false, out))
+        return true;
+    for (int64_t i = 0; i < t->nrows; i++)
+        for (int64_t k = 0; k < t->ncolumns; k++) {
+            char id[2 * NAME_MAX_BYTES];
+            int len = snprintf(id, sizeof id, "%s.%s", rt_jval_text(rt_jval_at(t->rows, i), "id"),
+                               rt_jval_text(rt_jval_at(t->columns, k), "id"));
+            if ((size_t)len == n && memcmp(id, s, n) == 0) {
+                *out = t->cells[i * t->ncolumns + k].mean;
+                return true;
+            }
+        }
+    return false;
+}
+
+/* 1: holds, 0: does not, -1: not known yet. */
+static rt_status judge(const table *t, const char *text, int *verdict, double *left, double *right) {
+    size_t n = strcspn(text, "<>");
+    const char *rest = text + n + (text[n] != 0);
+    bool equal = *rest == '=';
+    rest += equal;
+    rest += strspn(rest, " ");
+    RT_FAIL_IF(!text[n] || !operand(t, text, n, left) || !operand(t, rest, strlen(rest), right), RT_E_INPUT,
+               "recipe %s: table '%s': claim '%s' is not of the form row.column < row.column", t->r->name,
+               rt_jval_text(t->spec, "id"), text);
+    if (!isfinite(*left) || !isfinite(*right))
+        *verdict = -1;
+    else if (text[n] == '<')
+        *verdict = equal ? *left <= *right : *left < *right;
+    else
+        *verdict = equal ? *left >= *right : *left > *right;
+    return RT_OK;
+}
+
+/* ---- writing ---- */
+
+static void json_cell(rt_json *j, const cell *c, const char *column) {
+    rt_json_object_begin(j, column);
+    rt_json_f64_or(j, "mean", c->mean, c->wanted ? "not measured yet" : "not part of this scale");
+    if (c->n > 1)
+        rt_json_f64(j, "deviation", c->deviation);
+    rt_json_i64(j, "runs", c->n);
+    if (c->paper) {
+        rt_json_str(j, "paper", c->paper);
+        if (c->n && isfinite(c->paper_mean))
+            rt_json_bool(j, "reproduced", c->reproduced);
+    }
+    rt_json_object_end(j);
+}
+
+static void json_table(rt_json *j, const table *t) {
+    for (int64_t i = 0; i < t->nrows; i++) {
+        rt_jval row = rt_jval_at(t->rows, i);
+        rt_json_object_begin(j, rt_jval_text(row, "id"));
+        for (int64_t k = 0; k < t->ncolumns; k++)
+            json_cell(j, &t->cells[i * t->ncolumns + k], rt_jval_text(rt_jval_at(t->columns, k), "id"));
+        rt_json_object_end(j);
+    }
+}
+
+static void text_cell(rt_str *out, const cell *c, int digits, bool best) {
+    const char *mark = best ? "**" : "";
+    if (c->n == 0) {
+        rt_str_append(out, c->wanted ? " ..." : " -");
+    } else {
+        rt_str_appendf(out, " %s%.*f%s", mark, digits, c->mean, mark);
+        if (c->n > 1)
+            rt_str_appendf(out, " ± %.*f", digits, c->deviation);
+    }
+    if (c->paper)
+        rt_str_appendf(out, " (%s%s)", c->paper,
+                       c->n == 0 || !isfinite(c->paper_mean) ? ""
+                       : c->reproduced                       ? " ✓"
+                                                             : " ✗");
+    rt_str_append(out, " |");
+}
+
+/* Row of the best number of a column; -1: none is better than another. */
+static int64_t best_row(const table *t, int64_t k) {
+    const char *better = rt_jval_text(rt_jval_at(t->columns, k), "better");
+    int64_t best = -1;
+    if (!*better)
+        return -1;
+    for (int64_t i = 0; i < t->nrows; i++) {
+        double v = t->cells[i * t->ncolumns + k].mean;
+        if (!isfinite(v))
+            continue;
+        double b = best < 0 ? NAN : t->cells[best * t->ncolumns + k].mean;
+        if (best < 0 || (strcmp(better, "lower") == 0 ? v < b : v > b))
+            best = i;
+    }
+    return best;
+}
+
+static void text_table(rt_str *out, const table *t) {
+    rt_str_appendf(out, "### %s\n\n", rt_jval_text(t->spec, "title"));
+    if (*rt_jval_text(t->spec, "note"))
+        rt_str_appendf(out, "%s\n\n", rt_jval_text(t->spec, "note"));
+    rt_str_appendf(out, "| %s |", rt_jval_text(t->spec, "corner"));
+    for (int64_t k = 0; k < t->ncolumns; k++)
+        rt_str_appendf(out, " %s |", rt_jval_text(rt_jval_at(t->columns, k), "label"));
+    rt_str_append(out, "\n|---|");
+    for (int64_t k = 0; k < t->ncolumns; k++)
+        rt_str_append(out, "---:|");
+    rt_str_append(out, "\n");
+    for (int64_t i = 0; i < t->nrows; i++) {
+        rt_str_appendf(out, "| %s |", rt_jval_text(rt_jval_at(t->rows, i), "label"));
+        for (int64_t k = 0; k < t->ncolumns; k++)
+            text_cell(out, &t->cells[i * t->ncolumns + k],
+                      (int)number_of(rt_jval_at(t->columns, k), "digits", 3), best_row(t, k) == i);
+        rt_str_append(out, "\n");
+    }
+    rt_str_append(out, "\n");
+}
+
+static rt_status write_claims(rt_json *j, rt_str *out, const table *t) {
+    rt_jval claims = rt_jval_get(t->spec, "claims");
+    rt_json_array_begin(j, "claims");
+    for (int64_t i = 0; i < rt_jval_len(claims); i++) {
+        rt_jval claim = rt_jval_at(claims, i);
+        const char *text = rt_jval_text(claim, "text");
+        int verdict = -1;
+        double left, right;
+        RT_TRY(judge(t, rt_jval_text(claim, "holds"), &verdict, &left, &right));
+        rt_json_object_begin(j, NULL);
+        rt_json_str(j, "text", text);
+        rt_json_str(j, "rule", rt_jval_text(claim, "holds"));
+        rt_json_str(j, "verdict", verdict < 0 ? "not known yet" : verdict ? "holds" : "does not hold");
+        rt_json_object_end(j);
+        rt_str_appendf(out, "- %s %s\n",
+                       verdict < 0 ? "(not known yet)"
+                       : verdict   ? "**holds:**"
+                                   : "**does not hold:**",
+                       text);
+    }
+    rt_json_array_end(j);
+    rt_str_append(out, rt_jval_len(claims) > 0 ? "\n" : "");
+    return RT_OK;
+}
+
+static rt_status seconds_of(const rt_recipe *r, const rt_recipe_job *j, double *out) {
+    char *path;
+    uint8_t *text = NULL;
+    size_t n = 0;
+    RT_TRY(rt_recipe_done_path(r, j->name, &path));
+    rt_status st = rt_file_read(path, 4096, &text, &n);
+    *out = NAN;
+    if (st == RT_OK && n > 65)
+        rt_parse_f64((const char *)text + 65, strcspn((const char *)text + 65, "\n"), false, out);
+    rt_free(text);
+    rt_free(path);
+    return st;
+}
+
+static rt_status write_stages(const rt_recipe *r, rt_json *j, double *total) {
+    rt_json_object_begin(j, "stages");
+    *total = 0;
+    for (int i = 0; i < r->count;) {
+        const char *stage = r->nodes[i].job.stage;
+        int commands = 0, done = 0;
+        double seconds = 0, s;
+        for (; i < r->count && r->nodes[i].job.stage == stage; i++, commands++)
+            if (r->nodes[i].job.done) {
+                RT_TRY(seconds_of(r, &r->nodes[i].job, &s));
+                seconds += isfinite(s) ? s : 0;
+                done++;
+            }
+        rt_json_object_begin(j, stage);
+        rt_json_i64(j, "commands", commands);
+        rt_json_i64(j, "finished", done);
+        rt_json_f64(j, "seconds", round(seconds * 10) / 10);
+        rt_json_object_end(j);
+        *total += seconds;
+    }
+    rt_json_object_end(j);
+    return RT_OK;
+}
+
+rt_status rt_recipe_results(const rt_recipe *r, rt_str *json, rt_str *markdown) {
+    rt_json j;
+    double seconds;
+    rt_jval tables = rt_jval_get(r->root, "tables");
+    rt_json_init(&j, json, true);
+    rt_json_object_begin(&j, NULL);
+    rt_json_str(&j, "recipe", r->name);
+    rt_json_str(&j, "scale", r->scale_name);
+    rt_json_str(&j, "about", rt_jval_text(r->scale, "about"));
+    RT_TRY(write_stages(r, &j, &seconds));
+    rt_json_f64(&j, "seconds", round(seconds));
+    rt_str_appendf(markdown, "## %s\n\n%s\n\n", rt_jval_text(r->root, "title"),
+                   rt_jval_text(r->root, "about"));
+    rt_str_appendf(
+        markdown,
+        "Source: %s. Scale `%s`: %s Command: `retort recipe run %s --scale %s`, %.0f minutes on the machine "
+        "these numbers are from. Cells: mean ± deviation over runs; in parentheses the paper's, with ✓ if "
+        "ours "
+        "agrees within the tolerance of the recipe or twice the paper's deviation, else ✗.\n\n",
+        rt_jval_text(r->root, "source"), r->scale_name, rt_jval_text(r->scale, "about"), r->name,
+        r->scale_name, ceil(seconds / 60));
+    rt_json_object_begin(&j, "tables");
+    for (int64_t i = 0; i < rt_jval_len(tables); i++) {
+        table t;
+        rt_status st = fill_table(&t, (rt_recipe *)r, rt_jval_at(tables, i));
+        if (st == RT_OK) {
+            rt_json_object_begin(&j, rt_jval_text(t.spec, "id"));
+            text_table(markdown, &t);
+            json_table(&j, &t);
+            st = write_claims(&j, markdown, &t);
+            rt_json_object_end(&j);
+        }
+        rt_free(t.cells);
+        RT_TRY(st);
+    }
+    rt_json_object_end(&j);
+    rt_json_object_end(&j);
+    rt_str_append_char(json, '\n');
+    RT_TRY(rt_str_status(json));
+    return rt_str_status(markdown);
+}
+
+static rt_status write_file(const char *dir, const char *name, const rt_str *text) {
+    char *path;
+    RT_TRY(rt_path_join(&path, dir, name));
+    rt_status st = rt_file_write_atomic(path, rt_str_text(text), text->len);
+    rt_free(path);
+    return st;
+}
+
+rt_status rt_recipe_write_results(const rt_recipe *r) {
+    rt_str json, markdown;
+    rt_str_init(&json);
+    rt_str_init(&markdown);
+    rt_status st = rt_recipe_results(r, &json, &markdown);
+    if (st == RT_OK)
+        st = write_file(r->dir, "results.json", &json);
+    if (st == RT_OK)
+        st = write_file(r->dir, "tables.md", &markdown);
+    rt_str_deinit(&json);
+    rt_str_deinit(&markdown);
+    return st;
+}
