@@ -28,6 +28,8 @@ typedef enum rt_rng_purpose {
     RT_RNG_CORRUPT = 10,
     RT_RNG_BOOTSTRAP = 11,
     RT_RNG_TEST = 12,
+    RT_RNG_MATCH = 13,
+    RT_RNG_SINKHORN = 14,
 } rt_rng_purpose;
 
 typedef struct rt_rng {
