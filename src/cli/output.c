@@ -12,7 +12,15 @@
 #include <string.h>
 #include <unistd.h>
 
+static bool muted;
+
+void cli_mute(bool on) {
+    muted = on;
+}
+
 rt_status cli_write(const char *text, size_t n) {
+    if (muted)
+        return RT_OK;
     while (n > 0) {
         ssize_t w = write(STDOUT_FILENO, text, n);
         if (w < 0 && errno == EINTR)

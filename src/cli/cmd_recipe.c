@@ -1,0 +1,234 @@
+/*
+ * cmd_recipe.c - retort recipe: lists, shows and runs whole experiments, and collects their tables.
+ *
+ * A command of a recipe is run as if it had been typed, in this process: the same flags, the same checks. Its
+ * results on standard output are held back, its progress is not. What a killed run left is continued with
+ * --resume; a run whose recipe changed is replaced.
+ */
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/timer.h"
+#include "cli/cli.h"
+#include "recipe/recipe.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static rt_status open_recipe(rt_cli *c, rt_recipe **out) {
+    RT_FAIL_IF(c->nargs < 2, RT_E_USAGE,
+               "recipe %s needs the NAME of a recipe; 'retort recipe list' shows them", c->args[0]);
+    return rt_recipe_open(
+        out, c->args[1],
+        (rt_recipe_options){.scale = c->config.scale, .data_dir = c->config.data_dir, .out = c->config.out});
+}
+
+/* ---- list, show ---- */
+
+static rt_status list(rt_cli *c) {
+    int n;
+    const rt_embedded *files = rt_embedded_recipes(&n);
+    cli_table t;
+    rt_str out;
+    rt_json j;
+    rt_status st = RT_OK;
+    rt_str_init(&out);
+    cli_table_init(&t, "lll", "recipe|scales|what");
+    if (c->config.json) {
+        cli_json_begin(&j, &out);
+        rt_json_array_begin(&j, "recipes");
+    }
+    for (int i = 0; i < n; i++) {
+        rt_recipe *r = NULL;
+        char name[64], scales[128] = "";
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(files[i].name, "."), files[i].name);
+        RT_TRY_GOTO(rt_recipe_open(&r, name, (rt_recipe_options){.out = c->config.out}));
+        for (int k = 0, at = 0; k < rt_recipe_scales(r) && at < (int)sizeof scales; k++)
+            at += snprintf(scales + at, sizeof scales - (size_t)at, "%s%s", k ? ", " : "",
+                           rt_recipe_scale_name(r, k));
+        if (c->config.json) {
+            rt_json_object_begin(&j, NULL);
+            rt_json_str(&j, "name", name);
+            rt_json_str(&j, "title", rt_recipe_text(r, "title"));
+            rt_json_str(&j, "source", rt_recipe_text(r, "source"));
+            rt_json_str(&j, "scales", scales);
+            rt_json_object_end(&j);
+        } else {
+            cli_table_cell(&t, "%s", name);
+            cli_table_cell(&t, "%s", scales);
+            cli_table_cell(&t, "%s", rt_recipe_text(r, "title"));
+        }
+        rt_recipe_destroy(&r);
+    }
+    if (c->config.json) {
+        rt_json_array_end(&j);
+        st = cli_json_end(c, &j);
+    } else {
+        cli_table_print(&t, &out, c->term.colour_out);
+        st = cli_print(&out);
+    }
+done:
+    cli_table_deinit(&t);
+    rt_str_deinit(&out);
+    return st;
+}
+
+static void append_command(rt_str *out, const rt_recipe_job *job) {
+    rt_str_append(out, "retort");
+    for (int i = 0; i < job->argc; i++)
+        cli_append_quoted(out, job->argv[i]);
+}
+
+static int count_done(const rt_recipe *r) {
+    int done = 0;
+    for (int i = 0; i < rt_recipe_jobs(r); i++)
+        done += rt_recipe_job_get(r, i)->done;
+    return done;
+}
+
+/* What it will take: said before anything is started. */
+static void append_needs(rt_str *out, const rt_recipe *r) {
+    rt_str_appendf(out,
+                   "scale %s: %d commands, %d finished; about %s minutes, %s of memory, %s on disk (on two "
+                   "cores with AVX2)",
+                   strrchr(rt_recipe_dir(r), '/') + 1, rt_recipe_jobs(r), count_done(r),
+                   rt_recipe_text(r, "scale.minutes"), rt_recipe_text(r, "scale.memory"),
+                   rt_recipe_text(r, "scale.disk"));
+}
+
+static rt_status show(rt_cli *c) {
+    rt_recipe *r;
+    rt_str out;
+    RT_TRY(open_recipe(c, &r));
+    rt_str_init(&out);
+    rt_str_appendf(&out, "%s\n%s\n\n%s\n\n", rt_recipe_text(r, "title"), rt_recipe_text(r, "source"),
+                   rt_recipe_text(r, "about"));
+    append_needs(&out, r);
+    rt_str_appendf(&out, "\n%s\n\n", rt_recipe_text(r, "scale.about"));
+    for (int i = 0; i < rt_recipe_jobs(r); i++) {
+        const rt_recipe_job *job = rt_recipe_job_get(r, i);
+        rt_str_append(&out, job->done ? "# finished\n" : "");
+        append_command(&out, job);
+        rt_str_append_char(&out, '\n');
+    }
+    rt_status st = cli_print(&out);
+    rt_str_deinit(&out);
+    rt_recipe_destroy(&r);
+    return st;
+}
+
+/* ---- run ---- */
+
+typedef struct runner {
+    rt_cli *cli;
+    const rt_recipe *recipe;
+} runner;
+
+static void show_place(void *user, int at, double seconds, double left) {
+    const runner *w = user;
+    char spent[32], rest[32];
+    cli_say(&w->cli->term, "[%d/%d] %s  (%s so far, %s left)", at + 1, rt_recipe_jobs(w->recipe),
+            rt_recipe_job_get(w->recipe, at)->name, cli_duration(spent, seconds),
+            isfinite(left) ? cli_duration(rest, left) : "unknown");
+}
+
+/* A run that was begun under this key goes on; anything else in its place is replaced. */
+static rt_status how_to_start(const rt_recipe_job *job, bool resume, const char **word) {
+    rt_run_state state;
+    *word = NULL;
+    if (!job->dir)
+        return RT_OK;
+    RT_TRY(rt_run_dir_state(job->dir, &state));
+    const bool trained = strcmp(job->verb, "average") != 0;
+    if (state != RT_RUN_NONE)
+        *word = resume && trained ? "--resume" : "--force";
+    return RT_OK;
+}
+
+static rt_status run_job(void *user, const rt_recipe_job *job, bool resume) {
+    runner *w = user;
+    rt_cli c = {.started = rt_time_now(), .verb = cli_verb_find(job->verb)};
+    const char *start;
+    char threads[32], **words = NULL;
+    bool help;
+    RT_FAIL_IF(!c.verb, RT_E_INPUT, "%s: no verb '%s'", job->name, job->verb);
+    RT_TRY(how_to_start(job, resume, &start));
+    RT_TRY(rt_config_init(&c.config));
+    rt_status st;
+    RT_TRY_GOTO(rt_calloc(&words, (size_t)job->argc + 4, sizeof *words));
+    int n = 0;
+    for (; n < job->argc; n++)
+        words[n] = (char *)job->argv[n];
+    snprintf(threads, sizeof threads, "--threads=%lld", (long long)w->cli->config.threads);
+    words[n++] = threads;
+    words[n++] = "--quiet";
+    if (start)
+        words[n++] = (char *)start;
+    RT_TRY_GOTO(cli_parse(&c, n, words, &help));
+    cli_term_init(&c.term, &c.config);
+    c.term.progress = w->cli->term.progress;
+    cli_mute(true);
+    st = c.verb->run(&c);
+    cli_mute(false);
+    cli_term_close(&c.term);
+done:
+    cli_term_init(&w->cli->term, &w->cli->config); /* messages of the library come here again */
+    rt_free(words);
+    rt_free(c.args);
+    rt_config_deinit(&c.config);
+    return st == RT_OK || st == RT_E_INTERRUPTED ? st : rt_error_prefix(st, "%s", job->name);
+}
+
+static rt_status run(rt_cli *c) {
+    rt_recipe *r;
+    rt_str out;
+    RT_TRY(open_recipe(c, &r));
+    rt_str_init(&out);
+    append_needs(&out, r);
+    cli_say(&c->term, "%s: %s", c->args[1], rt_str_text(&out));
+    rt_str_clear(&out);
+    runner w = {.cli = c, .recipe = r};
+    rt_recipe_hooks hooks = {.run = run_job, .progress = show_place, .user = &w, .stop = cli_stop()};
+    rt_status st = rt_recipe_run(r, &hooks);
+    if (st == RT_E_INTERRUPTED)
+        st = rt_error_set(RT_E_INTERRUPTED, __FILE__, __LINE__,
+                          "interrupted; the same command continues where it was");
+    rt_str json;
+    rt_str_init(&json);
+    if (st == RT_OK)
+        st = rt_recipe_results(r, &json, &out);
+    if (st == RT_OK)
+        st = cli_print(c->config.json ? &json : &out);
+    if (st == RT_OK)
+        cli_say(&c->term, "results in %s", rt_recipe_dir(r));
+    rt_str_deinit(&json);
+    rt_str_deinit(&out);
+    rt_recipe_destroy(&r);
+    return st;
+}
+
+/* The tables of what is finished, without running anything. */
+static rt_status tables(rt_cli *c) {
+    rt_recipe *r;
+    rt_str json, out;
+    RT_TRY(open_recipe(c, &r));
+    rt_str_init(&json);
+    rt_str_init(&out);
+    rt_status st = rt_recipe_results(r, &json, &out);
+    if (st == RT_OK)
+        st = cli_print(c->config.json ? &json : &out);
+    rt_str_deinit(&json);
+    rt_str_deinit(&out);
+    rt_recipe_destroy(&r);
+    return st;
+}
+
+rt_status cli_cmd_recipe(rt_cli *c) {
+    static const struct {
+        const char *name;
+        rt_status (*run)(rt_cli *c);
+    } actions[] = {{"list", list}, {"show", show}, {"run", run}, {"tables", tables}};
+    for (int64_t i = 0; i < RT_COUNT(actions); i++)
+        if (strcmp(c->args[0], actions[i].name) == 0)
+            return actions[i].run(c);
+    RT_FAIL(RT_E_USAGE, "recipe '%s': wanted list, show NAME, run NAME or tables NAME", c->args[0]);
+}

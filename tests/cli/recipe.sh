@@ -1,0 +1,59 @@
+#!/bin/sh
+# Recipes: what they show, that they continue without repeating, and that a changed stage runs again with all that depends on it.
+. "$(dirname "$0")/tap.inc"
+cp "$RT_SOURCE_DIR/tests/cli/recipe.yaml" small.yaml
+dir=results/small/quick
+
+run recipe list
+expect 0 "" "list"
+for name in $("$RETORT" recipe list | sed 1d | awk '{ print $1 }'); do
+    for scale in quick paper; do
+        run recipe show "$name" --scale $scale
+        check "recipe $name expands at scale $scale, or has none" sh -c "test $rc -eq 0 || grep -q 'has no scale' err"
+    done
+done
+run recipe show small.yaml
+check "show prints a command for every combination" test "$(grep -c '^retort ' out)" -eq 8
+run recipe run small.yaml
+expect 0 "" "a recipe runs"
+check "the table has means over seeds" grep -qE '^\| ensemble \| .*± .*\(80\.0 ± 1\.0 [✓✗]\)' out
+check "and a verdict on the claim" grep -qE '^- \*\*(holds|does not hold):\*\* the ensemble beats kd' out
+check "results are JSON" json $dir/results.json
+
+cp -r results before
+run recipe run small.yaml
+expect 0 "8 finished" "again: everything is finished"
+check "nothing was touched" diff -r before/small/quick/done $dir/done
+check "the same numbers" diff before/small/quick/results.json $dir/results.json
+
+# Killed in the middle: the rest is done, what was finished is not repeated, the numbers are the same.
+rm $dir/done/kd-2 $dir/done/measure.kd-2 $dir/results.json
+run recipe run small.yaml
+expect 0 "6 finished" "continues after an interruption"
+check "and ends with the same tables" diff before/small/quick/tables.md $dir/tables.md
+check "finished stages keep their marks" cmp before/small/quick/done/teacher-1 $dir/done/teacher-1
+
+sed -i 's/arch: "mlp:10", members/arch: "mlp:11", members/' small.yaml
+run recipe show small.yaml
+check "a changed teacher makes all that depends on it unfinished" test "$(grep -c '^# finished' out)" -eq 0
+run recipe run small.yaml
+expect 0 "0 finished" "and it runs again"
+
+sed 's/@teacher"/@nobody"/' small.yaml >bad.yaml
+run recipe show bad.yaml
+expect 3 "names no run" "a reference to nothing is refused"
+sed 's/"${epochs}"/"${epoch}"/' small.yaml >bad.yaml
+run recipe show bad.yaml
+expect 3 "variable 'epoch'" "an unknown variable is refused"
+printf 'a: [1, 2\nb: 3\n' >bad.yaml
+run recipe show bad.yaml
+expect 3 "bad.yaml:2" "bad YAML is refused with its place"
+run recipe run smal.yaml
+expect 3 "smal.yaml" "a missing file"
+run recipe run no-such-recipe
+expect 2 "no recipe" "an unknown name"
+run recipe show small.yaml --scale huge
+expect 2 "has no scale 'huge'" "an unknown scale"
+run recipe stir small.yaml
+expect 2 "wanted list" "an unknown action"
+finish
