@@ -184,9 +184,10 @@ static void text_row(cli_table *t, const report *r, const run_report *run, const
     cli_table_cell(t, "%s", members);
     cli_table_cell(t, "%s", cost ? cli_si(number, (double)run->parameters) : "");
     cli_table_cell(t, "%s", cost ? cli_si(number, run->flops) : "");
-    for (int i = 0; i < r->nmetrics; i++) {
+    for (int i = 0, column = 4; i < r->nmetrics && column < CLI_TABLE_COLUMNS; i++) {
         if (r->metrics[i].regression != run->regression)
             continue;
+        column++;
         if (isfinite(s->value[i]))
             cli_table_cell(t, "%.4f", s->value[i]);
         else
@@ -201,7 +202,7 @@ static const char *short_name(const char *name) {
                                                    : name;
 }
 
-/* Runs of the same task share a table. */
+/* Runs of the same task share a table, of as many metrics as it has columns for. */
 static void text_task(rt_cli *c, const report *r, bool regression, rt_str *out) {
     cli_table t;
     char align[CLI_TABLE_COLUMNS + 1] = "lrrr", members[32];

@@ -10,8 +10,3 @@ double rt_eval_accuracy(const float *p, const int32_t *y, int64_t n, int64_t k) 
         right += rt_argmax(p + i * k, k) == y[i];
     return (double)right / (double)n;
 }
-
-double rt_metric_accuracy(const rt_metric_ctx *c, const char **reason) {
-    (void)reason;
-    return rt_eval_accuracy(c->p, c->in->label, c->in->n, c->in->k);
-}

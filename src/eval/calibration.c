@@ -12,12 +12,12 @@
 
 enum { BINS_MAX = 1000 };
 
-static int bin_of(double conf, int bins) {
-    int b = (int)ceil(conf * bins) - 1;
+int rt_ece_bin(double confidence, int bins) {
+    int b = (int)ceil(confidence * bins) - 1;
     b = RT_MIN(RT_MAX(b, 0), bins - 1);
-    while (b > 0 && conf <= (double)b / bins)
+    while (b > 0 && confidence <= (double)b / bins)
         b--;
-    while (b < bins - 1 && conf > (double)(b + 1) / bins)
+    while (b < bins - 1 && confidence > (double)(b + 1) / bins)
         b++;
     return b;
 }
@@ -31,7 +31,7 @@ double rt_eval_ece(const float *p, const int32_t *y, int64_t n, int64_t k, int b
         double conf = (double)p[i * k + top];
         if (!(conf >= 0 && conf <= 2))
             return NAN;
-        gap[bin_of(conf, bins)] += (top == y[i] ? 1 : 0) - conf;
+        gap[rt_ece_bin(conf, bins)] += (top == y[i] ? 1 : 0) - conf;
     }
     double sum = 0;
     for (int b = 0; b < bins; b++)
@@ -39,7 +39,25 @@ double rt_eval_ece(const float *p, const int32_t *y, int64_t n, int64_t k, int b
     return sum / (double)n;
 }
 
-double rt_metric_ece(const rt_metric_ctx *c, const char **reason) {
-    (void)reason;
-    return rt_eval_ece(c->p, c->in->label, c->in->n, c->in->k, RT_ECE_BINS);
+rt_status rt_eval_reliability(const rt_eval_input *in, rt_reliability *out) {
+    rt_row r;
+    *out = (rt_reliability){0};
+    RT_FAIL_IF(in->regression || !in->label, RT_E_USAGE, "reliability needs a classification with labels");
+    RT_TRY(rt_eval_check(in));
+    RT_TRY(rt_row_init(&r, in));
+    for (int64_t i = 0; i < in->n; i++) {
+        if (!rt_row_read(&r, in, i))
+            continue;
+        const double confidence = r.p[r.top];
+        const int b = rt_ece_bin(confidence, RT_ECE_BINS);
+        out->count[b]++;
+        out->confidence[b] += confidence;
+        out->accuracy[b] += r.top == in->label[i];
+    }
+    for (int b = 0; b < RT_ECE_BINS; b++) { /* 0/0 is NaN */
+        out->confidence[b] /= (double)out->count[b];
+        out->accuracy[b] /= (double)out->count[b];
+    }
+    rt_row_deinit(&r);
+    return RT_OK;
 }

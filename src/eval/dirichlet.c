@@ -28,24 +28,39 @@ static double concentration(float z, double offset) {
     return exp(RT_MIN(RT_MAX((double)z, -Z_MAX), Z_MAX)) + offset;
 }
 
-rt_dirichlet rt_dirichlet_uncertainty(const float *z, float *p, int64_t k, double offset) {
+/* Every output may be NULL: pi in float and in double, ln pi, E ln p = psi(alpha) - psi(alpha_0). */
+static rt_dirichlet walk(const float *z, int64_t k, double offset, float *p, double *pi, double *ln_pi,
+                         double *mean_ln) {
     rt_dirichlet d = {0};
-    double sum = 0;
     for (int64_t c = 0; c < k; c++)
-        sum += concentration(z[c], offset);
-    const double phi0 = phi(sum);
+        d.precision += concentration(z[c], offset);
+    const double sum = d.precision, phi0 = phi(sum), ln_sum = log(sum);
     for (int64_t c = 0; c < k; c++) {
-        const double a = concentration(z[c], offset), pi = a / sum;
+        const double a = concentration(z[c], offset), v = a / sum, ln_v = log(a) - ln_sum, phi_a = phi(a);
+        d.total -= v * ln_v;
+        d.knowledge += v * (phi_a - phi0);
         if (p)
-            p[c] = (float)pi;
-        d.total -= pi > 0 ? pi * log(pi) : 0;
-        d.knowledge += pi > 0 ? pi * (phi(a) - phi0) : 0;
+            p[c] = (float)v;
+        if (pi)
+            pi[c] = v;
+        if (ln_pi)
+            ln_pi[c] = ln_v;
+        if (mean_ln)
+            mean_ln[c] = ln_v + (phi_a - phi0) - (1 / a - 1 / sum); /* psi(x) = ln x + phi(x) - 1/x */
     }
     d.knowledge = d.knowledge < 0 ? 0 : d.knowledge;
     d.data = d.total - d.knowledge;
     d.epkl = (double)(k - 1) / sum;
-    d.precision = sum;
     return d;
+}
+
+rt_dirichlet rt_dirichlet_uncertainty(const float *z, float *p, int64_t k, double offset) {
+    return walk(z, k, offset, p, NULL, NULL, NULL);
+}
+
+rt_dirichlet rt_dirichlet_row(const float *z, int64_t k, double offset, double *pi, double *ln_pi,
+                              double *mean_ln) {
+    return walk(z, k, offset, NULL, pi, ln_pi, mean_ln);
 }
 
 double rt_eval_dirichlet_mean(const float *z, float *p, float *member_p, int64_t n, int64_t m, int64_t k,

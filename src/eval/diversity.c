@@ -61,25 +61,3 @@ double rt_eval_disagreement(const float *member_p, int64_t n, int64_t m, int64_t
     }
     return (double)differ / ((double)n * (double)m * (double)(m - 1) / 2);
 }
-
-double rt_metric_entropy(const rt_metric_ctx *c, const char **reason) {
-    (void)reason;
-    return rt_eval_entropy(c->p, c->in->n, c->in->k);
-}
-
-static bool one_member(const rt_metric_ctx *c, const char **reason) {
-    if (c->in->m > 1)
-        return false;
-    *reason = "needs at least two members";
-    return true;
-}
-
-double rt_metric_mutual_information(const rt_metric_ctx *c, const char **reason) {
-    if (!c->in->dirichlet && one_member(c, reason))
-        return NAN;
-    return c->knowledge + rt_eval_mutual_information(c->member_p, c->in->n, c->in->m, c->in->k);
-}
-
-double rt_metric_disagreement(const rt_metric_ctx *c, const char **reason) {
-    return one_member(c, reason) ? NAN : rt_eval_disagreement(c->member_p, c->in->n, c->in->m, c->in->k);
-}

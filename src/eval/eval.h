@@ -35,7 +35,7 @@ typedef struct rt_eval_input {
 
 /* Rows with an infinite or undefined prediction. rt_eval_all reports NaN, with a reason, if there is one. */
 int64_t rt_eval_bad_rows(const rt_eval_input *in);
-/* The predicted class of each row; ties go to the lower class. */
+/* The predicted class of each row; ties go to the lower class. -1: the prediction is not finite. */
 rt_status rt_eval_classes(const rt_eval_input *in, int32_t *out) RT_MUST_CHECK; // (n)
 
 /* ---- all metrics at once ---- */

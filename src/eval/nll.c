@@ -73,13 +73,3 @@ double rt_eval_brier(const float *p, const int32_t *y, int64_t n, int64_t k) {
     }
     return sum / (double)n;
 }
-
-double rt_metric_nll(const rt_metric_ctx *c, const char **reason) {
-    (void)reason;
-    return rt_eval_nll(c->p, c->in->label, c->in->n, c->in->k);
-}
-
-double rt_metric_brier(const rt_metric_ctx *c, const char **reason) {
-    (void)reason;
-    return rt_eval_brier(c->p, c->in->label, c->in->n, c->in->k);
-}

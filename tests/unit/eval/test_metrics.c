@@ -256,20 +256,20 @@ static void all_metrics(void **state) {
     double v[32];
     const char *why[32];
     assert_in_range(n, 9, 32);
-    rt_eval_input in = {.n = N, .m = M, .k = K, .logits = c.logits, .label = c.y};
+    rt_eval_input in = {.n = N, .m = M, .k = K, .logits = c.logits, .label = c.y, .temperature = 1.5};
     assert_int_equal(rt_eval_all(&in, v, why), RT_OK);
     for (int i = 0; i < n; i++) {
         assert_int_equal(isnan(v[i]) != 0, info[i].regression);
         assert_int_equal(why[i] != NULL, info[i].regression);
     }
-    near(v[index_of("nll", false)], rt_eval_nll(c.p, c.y, N, K), 0);
-    near(v[index_of("ece", false)], rt_eval_ece(c.p, c.y, N, K, RT_ECE_BINS), 0);
+    near(v[index_of("nll", false)], rt_eval_nll(c.p, c.y, N, K), 1e-6);
+    near(v[index_of("ece", false)], rt_eval_ece(c.p, c.y, N, K, RT_ECE_BINS), 1e-6);
     assert_true(info[index_of("accuracy", false)].higher_is_better);
     assert_false(info[index_of("rmse", true)].higher_is_better);
 
     rt_eval_input reg = {.regression = true, .n = N, .m = M, .mu = c.mu, .var = c.var, .target = c.target};
     assert_int_equal(rt_eval_all(&reg, v, why), RT_OK);
-    near(v[index_of("nll", true)], rt_eval_gaussian_nll(c.mu, c.var, c.target, N, M), 0);
+    near(v[index_of("nll", true)], rt_eval_gaussian_nll(c.mu, c.var, c.target, N, M), 1e-12);
     assert_true(isnan(v[index_of("nll", false)]));
 }
 

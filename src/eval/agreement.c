@@ -1,0 +1,75 @@
+/*
+ * agreement.c - how faithful a student is to its teacher on the same rows, each taken as one predictor:
+ *
+ *     KL(teacher || student) = sum_c p_t ln(p_t / p_s),  |H_t - H_s|,  |MI_t - MI_s|,  equal top classes
+ *
+ * Regression: the KL of mixtures has no closed form, so each stands for the Gaussian with its mean and
+ * variance, ln(s_s / s_t) + (s_t^2 + (m_t - m_s)^2) / (2 s_s^2) - 1/2; total variance takes the place of
+ * entropy, knowledge variance that of mutual information.
+ */
+#include "eval/eval_int.h"
+#include <math.h>
+
+static rt_status compare_classes(const rt_eval_input *s, const rt_eval_input *t, rt_agreement *a, bool *bad) {
+    rt_row rs = {0}, rt = {0};
+    rt_status st;
+    RT_TRY_GOTO(rt_row_init(&rs, s));
+    RT_TRY_GOTO(rt_row_init(&rt, t));
+    for (int64_t i = 0; i < s->n && !*bad; i++) {
+        *bad = !rt_row_read(&rs, s, i) || !rt_row_read(&rt, t, i);
+        if (*bad)
+            break;
+        double kl = 0;
+        for (int64_t c = 0; c < s->k; c++)
+            kl += rt.p[c] * (rt.ln_p[c] - rs.ln_p[c]);
+        a->kl += RT_MAX(kl, 0.0);
+        a->entropy_difference += fabs(rs.entropy - rt.entropy);
+        a->mutual_information_difference += fabs(rs.information - rt.information);
+        a->agreement += rs.top == rt.top;
+    }
+done:
+    rt_row_deinit(&rs);
+    rt_row_deinit(&rt);
+    return st;
+}
+
+static void compare_gaussians(const rt_eval_input *s, const rt_eval_input *t, rt_agreement *a, bool *bad) {
+    for (int64_t i = 0; i < s->n; i++) {
+        rt_gauss_row rs, rt;
+        *bad = !rt_gauss_row_read(&rs, s, i) || !rt_gauss_row_read(&rt, t, i);
+        if (*bad)
+            return;
+        const double d = rt.mean - rs.mean;
+        a->kl += 0.5 * (log(rs.total / rt.total) + (rt.total + d * d) / rs.total - 1);
+        a->entropy_difference += fabs(rs.total - rt.total);
+        a->mutual_information_difference += fabs(rs.knowledge - rt.knowledge);
+    }
+}
+
+static void finish(double *value, const char **reason, int64_t n, const char *why) {
+    *reason = why;
+    *value = why ? NAN : *value / (double)n;
+}
+
+rt_status rt_eval_agreement(const rt_eval_input *s, const rt_eval_input *t, rt_agreement *out) {
+    bool bad = false;
+    *out = (rt_agreement){0};
+    RT_FAIL_IF(s->n != t->n || s->regression != t->regression || (!s->regression && s->k != t->k), RT_E_INPUT,
+               "agreement: the student has %lld rows and %lld outputs, the teacher %lld and %lld",
+               (long long)s->n, (long long)s->k, (long long)t->n, (long long)t->k);
+    RT_TRY(rt_eval_check(s));
+    RT_TRY(rt_eval_check(t));
+    if (s->regression)
+        compare_gaussians(s, t, out, &bad);
+    else
+        RT_TRY(compare_classes(s, t, out, &bad));
+    const char *why = bad ? rt_reason_bad : NULL;
+    const char *blind = !rt_eval_knows(s)   ? "the student has no knowledge uncertainty"
+                        : !rt_eval_knows(t) ? "the teacher has no knowledge uncertainty"
+                                            : why;
+    finish(&out->kl, &out->kl_reason, s->n, why);
+    finish(&out->entropy_difference, &out->entropy_difference_reason, s->n, why);
+    finish(&out->mutual_information_difference, &out->mutual_information_difference_reason, s->n, blind);
+    finish(&out->agreement, &out->agreement_reason, s->n, s->regression ? "for classification only" : why);
+    return RT_OK;
+}
