@@ -44,34 +44,56 @@ static const char *lookup(const rt_recipe *r, const rt_binding *at, const char *
                                         : NULL;
 }
 
-/* Variables may hold variables; a few levels are enough, and a circle ends. */
-static rt_status fill(rt_recipe *r, const rt_binding *at, const char *text, rt_str *out, int depth) {
-    RT_FAIL_IF(depth > 8, RT_E_INPUT, "recipe %s: variables in '%s' refer to each other in a circle", r->name,
-               text);
-    for (const char *s = text; *s;) {
-        const char *open = strstr(s, "${");
-        if (!open) {
-            rt_str_append(out, s);
-            break;
-        }
-        rt_str_append_n(out, s, (size_t)(open - s));
-        const char *close = strchr(open, '}');
-        char name[64];
-        RT_FAIL_IF(!close || close - open - 2 >= (ptrdiff_t)sizeof name, RT_E_INPUT,
-                   "recipe %s: '%s' has '${' without a name and '}'", r->name, text);
-        snprintf(name, sizeof name, "%.*s", (int)(close - open - 2), open + 2);
-        const char *value = lookup(r, at, name);
-        RT_FAIL_IF(!value, RT_E_INPUT,
-                   "recipe %s: '%s' uses the variable '%s', which has no value at scale %s", r->name, text,
-                   name, r->scale_name);
-        RT_TRY(fill(r, at, value, out, depth + 1));
-        s = close + 1;
-    }
+/* Replaces the first innermost "${name}" of the text, so that names can be made of values: "${epochs_${set}}". */
+static rt_status fill_one(rt_recipe *r, const rt_binding *at, const rt_str *text, rt_str *out, bool *found) {
+    const char *s = rt_str_text(text), *close = strchr(s, '}'), *open = NULL;
+    for (const char *t = s; close && t < close; t++)
+        if (t[0] == '$' && t[1] == '{')
+            open = t;
+    *found = open != NULL;
+    RT_FAIL_IF(!open && strstr(s, "${"), RT_E_INPUT, "recipe %s: '%s' has '${' without a name and '}'",
+               r->name, s);
+    if (!open)
+        return RT_OK;
+    char name[64];
+    RT_FAIL_IF(close - open - 2 >= (ptrdiff_t)sizeof name, RT_E_INPUT,
+               "recipe %s: '%s': the name is too long", r->name, s);
+    snprintf(name, sizeof name, "%.*s", (int)(close - open - 2), open + 2);
+    const char *value = lookup(r, at, name);
+    RT_FAIL_IF(!value, RT_E_INPUT, "recipe %s: '%s' uses the variable '%s', which has no value at scale %s",
+               r->name, s, name, r->scale_name);
+    rt_str_append_n(out, s, (size_t)(open - s));
+    rt_str_append(out, value);
+    rt_str_append(out, close + 1);
     return rt_str_status(out);
 }
 
+/* Values may hold variables; a circle ends after so many. */
 rt_status rt_recipe_fill(rt_recipe *r, const rt_binding *at, const char *text, rt_str *out) {
-    return fill(r, at, text, out, 0);
+    enum { REPLACEMENTS_MAX = 64 };
+    rt_str now, next;
+    bool found = true;
+    rt_status st = RT_OK;
+    rt_str_init(&now);
+    rt_str_init(&next);
+    rt_str_append(&now, text);
+    for (int i = 0; found && st == RT_OK; i++) {
+        rt_str_clear(&next);
+        st =
+            i < REPLACEMENTS_MAX
+                ? fill_one(r, at, &now, &next, &found)
+                : rt_error_set(RT_E_INPUT, __FILE__, __LINE__,
+                               "recipe %s: variables in '%s' refer to each other in a circle", r->name, text);
+        if (found && st == RT_OK) {
+            rt_str swap = now;
+            now = next;
+            next = swap;
+        }
+    }
+    rt_str_append(out, rt_str_text(&now));
+    rt_str_deinit(&now);
+    rt_str_deinit(&next);
+    return st == RT_OK ? rt_str_status(out) : st;
 }
 
 static rt_status filled(rt_recipe *r, const rt_binding *at, const char *text, const char **out) {

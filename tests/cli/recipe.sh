@@ -10,6 +10,8 @@ for name in $("$RETORT" recipe list | sed 1d | awk '{ print $1 }'); do
     for scale in quick paper; do
         run recipe show "$name" --scale $scale
         check "recipe $name expands at scale $scale, or has none" sh -c "test $rc -eq 0 || grep -q 'has no scale' err"
+        run recipe tables "$name" --scale $scale
+        check "and its tables and claims make sense" sh -c "test $rc -eq 0 || grep -q 'has no scale' err"
     done
 done
 run recipe show small.yaml
