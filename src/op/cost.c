@@ -101,10 +101,9 @@ static double flops_of(rt_op op, const rt_attr *attr, const rt_type *out, const 
         return 2 * n0 * dim;
     case RT_OP_SOLVE:
         return n0 * dim * 2 / 3 + 2 * n0 * (double)out->shape.d[1];
-    case RT_OP_SINKHORN:
-        return 8 * n0 * (double)attr->count;
-    case RT_OP_SINKHORN_BWD: /* one dense solve of a system of 2 dim unknowns */
-        return 16.0 / 3 * n0 * dim;
+    case RT_OP_SINKHORN: /* an iteration is a product with a vector and one with its transpose */
+    case RT_OP_SINKHORN_BWD:
+        return 4 * n0 * (double)attr->count;
     default:
         return elems(out);
     }

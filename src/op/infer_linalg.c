@@ -14,6 +14,8 @@ static rt_status need_sinkhorn(const rt_infer *q) {
     RT_INFER_FAIL_IF(!(q->attr->alpha > 0), "temperature alpha must be positive");
     RT_INFER_FAIL_IF(!(q->attr->beta >= 0), "floor beta must not be negative");
     RT_INFER_FAIL_IF(q->attr->count < 1, "needs at least 1 iteration (attr.count)");
+    RT_INFER_FAIL_IF(q->attr->index < RT_SINKHORN_AUTO || q->attr->index > RT_SINKHORN_UNROLLED,
+                     "gradient attr.index must be 0 (auto), 1 (implicit) or 2 (unrolled)");
     return RT_OK;
 }
 

@@ -567,11 +567,14 @@ static void op_pools_each(rt_op op, const op_sweep *s) {
 static void op_matrices_each(rt_op op, const op_sweep *s) {
     static const int64_t list[] = {1, 2, 4, 7, 16, 33};
     for (int64_t i = 0; i < RT_COUNT(list); i++)
-        for (int v = 0; v < 2; v++) {
+        for (int v = 0; v < (op == RT_OP_SINKHORN || op == RT_OP_SINKHORN_BWD ? 6 : 2); v++) {
             const int64_t n = list[i];
             op_case c = {.op = op, .n = 2};
-            if (op == RT_OP_SINKHORN || op == RT_OP_SINKHORN_BWD)
-                c.attr = (rt_attr){.alpha = 2, .beta = v ? 0.05 : 0, .count = 400};
+            if (op == RT_OP_SINKHORN || op == RT_OP_SINKHORN_BWD) /* unrolled: far from converged */
+                c.attr = (rt_attr){.alpha = v / 2 == RT_SINKHORN_UNROLLED ? 0.5 : 2,
+                                   .beta = v % 2 ? 0.05 : 0,
+                                   .index = v / 2,
+                                   .count = v / 2 == RT_SINKHORN_UNROLLED ? 3 : 400};
             else
                 c.attr.ta = op == RT_OP_SOLVE && v;
             op_case_add(&c, s->dtype, 0, rt_shape2(n, n),

@@ -84,9 +84,13 @@ bool rt_ref_scratch(const rt_problem *p, size_t *bytes) {
     if (p->op != RT_OP_MATINV && p->op != RT_OP_SOLVE && p->op != RT_OP_SINKHORN &&
         p->op != RT_OP_SINKHORN_BWD)
         return true;
-    /* one matrix, and four vectors of double or int64 */
+    /* one matrix, and six vectors of double or int64; an unrolled Sinkhorn keeps all its scalings, and two
+     * matrices */
     const size_t n = (size_t)p->in[0].shape.d[0];
-    size_t count;
-    return rt_size_mul(n, n, &count) && rt_size_add(count, 4 * n, &count) &&
+    size_t rows, vectors = 6, count;
+    if (p->op == RT_OP_SINKHORN_BWD && p->attr.index != RT_SINKHORN_IMPLICIT &&
+        (!rt_size_mul((size_t)p->attr.count, 2, &vectors) || !rt_size_add(vectors, n + 6, &vectors)))
+        return false;
+    return rt_size_add(n, vectors, &rows) && rt_size_mul(n, rows, &count) &&
            rt_size_mul(count, sizeof(double), bytes);
 }
