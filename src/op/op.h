@@ -29,7 +29,7 @@ enum { RT_OP_ELTWISE = 1, RT_OP_INTERNAL = 2 };
 /* attr.index of SINKHORN and SINKHORN_BWD: which gradient. AUTO takes the implicit one of every P whose row
  * sums are 1 to within BALANCED (column sums are exact), else the unrolled. */
 enum { RT_SINKHORN_AUTO, RT_SINKHORN_IMPLICIT, RT_SINKHORN_UNROLLED };
-#define RT_SINKHORN_BALANCED 1e-2
+#define RT_SINKHORN_BALANCED 0.05
 
 /* All-zero is the default of every field. op.def says which operation reads which. */
 typedef struct rt_attr {
