@@ -62,6 +62,8 @@ rt_val rt_nn_param(rt_build *b, rt_param spec) {
             return 0;
         }
     }
+    if (b->values && b->values[slot])
+        return b->values[slot];
     const rt_param *line = rt_params_get(b->params, slot);
     return rt_graph_param(b->g, b->slot_base + slot, line->name, line->shape);
 }
