@@ -1,7 +1,7 @@
 /*
  * vec_sinkhorn.c - Sinkhorn and its gradient as passes over one matrix in cache, instead of logarithms.
  *
- * Scaling form: P = diag(u) K diag(v), K = e^(L - row maxima - column maxima), u = 1 / (K v), v = 1 / (K^T u).
+ * Scaling form: P = diag(u) K diag(v), K = e^(L - row maxima - column maxima), u = 1 / K v, v = 1 / K^T u.
  * Rows and columns of K each hold a 1, and an iteration changes a scaling by at most a factor n, so nothing
  * over- or underflows as long as u and v are put back into K (K = e^(L + f + g) anew, u = v = 1) before they
  * leave [1 / FAR, FAR]. Both halves of an iteration are one pass: as soon as a row's sum is known, the scaled
@@ -100,7 +100,7 @@ RT_INLINE void rows_add(const work *w, const rows *b, const float t[ROWS], float
     }
 }
 
-/* u = 1 / (K v), col = K^T u. The greatest distance from 1 of a row sum of diag(u) K diag(v) with the old u. */
+/* u = 1 / (K v), col = K^T u. Returns how far from 1 row sums of diag(u) K diag(v) were with the old u. */
 static float half_steps(const work *w, float *u, const float *v, float *col) {
     float err = 0;
     memset(col, 0, (size_t)w->ld * sizeof *col);

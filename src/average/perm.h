@@ -1,0 +1,69 @@
+/*
+ * perm.h - permAVG: soft permutations learned from labels; what perm_build.c, perm_train.c and perm.c share.
+ *
+ * Model m > 0 has one free matrix X (n x n) per group of the symmetry; P = Sinkhorn(X / tau). The X of all
+ * models and groups are one block of floats, model-major.
+ */
+#ifndef RT_AVERAGE_PERM_H
+#define RT_AVERAGE_PERM_H
+
+#include "average/average.h"
+
+typedef struct rt_perm_options {
+    double tau;         /* temperature of Sinkhorn */
+    double floor;       /* added to e^(X / tau); 0: none */
+    int64_t iterations; /* of Sinkhorn, at most */
+    int gradient;       /* RT_SINKHORN_AUTO, ... */
+    bool inverse;       /* inputs of a layer are undone by P^-1 instead of P^T */
+    double ridge;       /* inverse: (P^T P + ridge I)^-1 P^T; 0: the inverse itself */
+} rt_perm_options;
+
+/* Slots of the graph: models x parameters | parameters (only running statistics are used) | X */
+typedef struct rt_perm_program {
+    rt_graph *g;
+    int state, x; /* first slots */
+    int models;
+} rt_perm_program;
+
+/* ---- the graph (perm_build.c) ---- */
+int64_t rt_perm_floats(const rt_symmetry *s, int models);
+int64_t rt_perm_offset(const rt_symmetry *s, int model, int group); /* of X, in floats; model > 0 */
+RT_INLINE int rt_perm_slot(const rt_perm_program *p, const rt_symmetry *s, int model, int group) {
+    return p->x + (model - 1) * s->groups + group;
+}
+
+/*
+ * The averaged network, sum over models of weight[m] times the model moved by its P, on a batch: inputs 0 (x)
+ * and 1 (i32 labels); outputs "loss" (mean cross-entropy), "logits" and "grad:M:K", the gradient of X of
+ * model M and group K. Parameters of all models are frozen.
+ */
+rt_status rt_perm_build_step(rt_perm_program *out, const rt_net *net, rt_params *params, const rt_symmetry *s,
+                             int models, const double *weight, rt_perm_options o, int64_t batch,
+                             rt_dtype dtype) RT_MUST_CHECK;
+/* Outputs "mean:SLOT", the parameters of that network but for running statistics, and "P:M:K". */
+rt_status rt_perm_build_mean(rt_perm_program *out, rt_params *params, const rt_symmetry *s, int models,
+                             const double *weight, rt_perm_options o, rt_dtype dtype) RT_MUST_CHECK;
+
+/* ---- learning X (perm_train.c) ---- */
+typedef struct rt_perm_training {
+    rt_perm_options o;
+    int models;
+    const float *const *blocks; /* frozen weights of each */
+    const double *weight;       /* of each in the mean */
+    double lr;                  /* of Adam; falls to zero as a cosine */
+    int64_t epochs, batch;
+    rt_augment augment;
+    uint64_t seed;
+    const char *what;  /* for progress */
+    double from, part; /* progress counts from `from` over `part` */
+} rt_perm_training;
+/* x: where it starts, and what was learned. state (floats of a block): running statistics of BN in, and out.
+ * loss: mean of the last epoch; may be NULL. */
+rt_status rt_perm_train(const rt_average *a, const rt_perm_training *t, float *x, float *state,
+                        double *loss) RT_MUST_CHECK;
+/* The mean at x: out (a block; running statistics are left alone) and pm, the matrices P in x's form; either
+ * may be NULL. */
+rt_status rt_perm_mean(const rt_average *a, const rt_perm_training *t, const float *x, float *out,
+                       float *pm) RT_MUST_CHECK;
+
+#endif
