@@ -11,8 +11,8 @@
  *     W_l = (1/N) sum_n P_l,n W_l,n Q_(l-1),n        b_l = (1/N) sum_n P_l,n b_l,n
  *
  * and that is how it is built here: X -> Sinkhorn -> P -> averaged parameters -> the network's own forward
- * pass over these values. It costs one forward pass whatever N, works for every architecture whose symmetries are
- * known, and the gradients of X are those of any graph.
+ * pass over these values. It costs one forward pass whatever N, works for every architecture whose symmetries
+ * are known, and the gradients of X are those of any graph.
  *
  * A parameter is seen as (axis 0, the rest, axis 1), axis 1 last, so that both sides are plain products:
  *

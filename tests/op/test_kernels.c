@@ -95,6 +95,7 @@ static double tolerance(const rt_problem *p, rt_dtype t) {
     case RT_OP_CONV2D_BWD_WEIGHTS:
     case RT_OP_MATINV:
     case RT_OP_SOLVE:
+    case RT_OP_SINKHORN_BWD:
         return 1e-4;
     default:
         return p->kind == RT_KIND_SUM && p->out.dtype != RT_DTYPE_F64 ? 1e-4 : 1e-5;
