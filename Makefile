@@ -19,11 +19,12 @@ check:
 	@tools/check_layers
 	@tools/run_tests $(BUILD)
 
-# Sanitizers, the build without vendor libraries, live comparison with PyTorch.
+# Sanitizers, the build without vendor libraries, live comparison with PyTorch, numpy and scipy.
 check-long: check
 	@tools/deps oracle
 	@tests/golden/parity_live $(BUILD)
 	@tests/golden/objectives_live $(BUILD)
+	@tests/golden/corruptions_live $(BUILD)
 	@tools/check_sanitizers
 
 bench:
