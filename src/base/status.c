@@ -106,7 +106,7 @@ int rt_status_exit_code(rt_status s) {
     case RT_E_INTERRUPTED:
         return 4;
     case RT_E_GATE:
-        return 6;
+        return 5;
     case RT_E_FAILED:
     case RT_E_MEMORY:
     case RT_E_IO:

@@ -31,7 +31,7 @@ typedef enum rt_status {
     RT_E_USAGE = 20,       /* bad flag, key or value                             -> exit 2 */
     RT_E_INPUT = 30,       /* bad, truncated, missing or mismatching input data  -> exit 3 */
     RT_E_INTERRUPTED = 40, /* asked to stop; state is saved                      -> exit 4 */
-    RT_E_GATE = 60,        /* a required metric was not met                      -> exit 6 */
+    RT_E_GATE = 60,        /* a required metric was not met                      -> exit 5 */
 } rt_status;
 
 enum { RT_ERROR_TEXT_MAX = 1024 };

@@ -17,7 +17,8 @@ static const struct {
     const char *first, *title;
 } groups[] = {
     {"data", "Data"},           {"arch", "Network"},  {"members", "Ensemble"},
-    {"epochs", "Optimisation"}, {"seed", "This run"}, {"config", "Everywhere"},
+    {"epochs", "Optimisation"}, {"seed", "This run"}, {"ood", "Evaluation"},
+    {"config", "Everywhere"},
 };
 
 void cli_params_each(unsigned verb, cli_param_fn fn, void *user) {
@@ -98,6 +99,8 @@ static void flag_help(rt_str *text, const rt_param_info *p) {
         rt_str_appendf(text, " [%s; %s]", p->def, rt_str_text(&range));
     else if (p->def)
         rt_str_appendf(text, " [%s]", p->def);
+    if (p->kind == RT_KIND_LIST)
+        rt_str_append(text, "; may be repeated");
     rt_str_deinit(&range);
 }
 
@@ -218,7 +221,8 @@ void cli_help_program(rt_str *out, bool colour) {
                        cli_style_off(colour));
     rt_str_append(out,
                   "\n'retort COMMAND --help' explains a command, 'retort --version' tells what is built in.\n"
-                  "Exit codes: 0 ok, 1 failed, 2 usage, 3 bad input data, 4 interrupted (state saved).\n");
+                  "Exit codes: 0 ok, 1 failed, 2 usage, 3 bad input data, 4 interrupted (state saved),\n"
+                  "            5 a metric did not meet what --require asks.\n");
 }
 
 void cli_help_version(rt_str *out) {

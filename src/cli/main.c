@@ -3,7 +3,7 @@
  * an exit code.
  *
  * Exit codes are part of the interface: 0 ok, 1 failed, 2 usage, 3 bad input data, 4 interrupted with state
- * saved.
+ * saved, 5 a required metric was not met.
  */
 #include "base/alloc.h"
 #include "base/timer.h"

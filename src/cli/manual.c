@@ -138,7 +138,7 @@ static void paragraphs(rt_str *out, const char *text) {
 static const char EXIT_STATUS[] =
     ".SH EXIT STATUS\n.TP\n0\nsuccess\n.TP\n1\nfailure while running\n.TP\n2\nwrong usage\n.TP\n3\n"
     "bad, missing or mismatching input data\n.TP\n4\ninterrupted; the state is saved where the command "
-    "has one\n";
+    "has one\n.TP\n5\na metric did not meet what \\fB\\-\\-require\\fR asks\n";
 
 void cli_man_verb(const cli_verb *v, rt_str *out) {
     title(out, v->name, v->summary);

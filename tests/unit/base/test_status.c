@@ -80,7 +80,7 @@ static void test_exit_codes(void **state) {
         int exit_code;
     } table[] = {{RT_OK, 0},        {RT_E_FAILED, 1},      {RT_E_MEMORY, 1}, {RT_E_IO, 1},
                  {RT_E_NUMERIC, 1}, {RT_E_LOCKED, 1},      {RT_E_USAGE, 2},  {RT_E_UNSUPPORTED, 2},
-                 {RT_E_INPUT, 3},   {RT_E_INTERRUPTED, 4}, {RT_E_GATE, 6}};
+                 {RT_E_INPUT, 3},   {RT_E_INTERRUPTED, 4}, {RT_E_GATE, 5}};
     for (int64_t i = 0; i < RT_COUNT(table); i++) {
         assert_int_equal(rt_status_exit_code(table[i].st), table[i].exit_code);
         assert_string_not_equal(rt_status_name(table[i].st), "unknown status");
