@@ -34,12 +34,14 @@ enum {
 #define RT_PARAM_F64(field, def, lo, hi, verbs, alias, meta, help) P_##field,
 #define RT_PARAM_BOOL(field, def, verbs, alias, meta, help) P_##field,
 #define RT_PARAM_ENUM(field, def, choices, verbs, alias, meta, help) P_##field,
+#define RT_PARAM_LIST(field, verbs, alias, meta, help) P_##field,
 #include "train/params.def"
 #undef RT_PARAM_STR
 #undef RT_PARAM_I64
 #undef RT_PARAM_F64
 #undef RT_PARAM_BOOL
 #undef RT_PARAM_ENUM
+#undef RT_PARAM_LIST
     P_COUNT
 };
 
@@ -49,12 +51,14 @@ static const char keys[P_COUNT][KEY_MAX] = {
 #define RT_PARAM_F64(field, def, lo, hi, verbs, alias, meta, help) KEY(#field),
 #define RT_PARAM_BOOL(field, def, verbs, alias, meta, help) KEY(#field),
 #define RT_PARAM_ENUM(field, def, choices, verbs, alias, meta, help) KEY(#field),
+#define RT_PARAM_LIST(field, verbs, alias, meta, help) KEY(#field),
 #include "train/params.def"
 #undef RT_PARAM_STR
 #undef RT_PARAM_I64
 #undef RT_PARAM_F64
 #undef RT_PARAM_BOOL
 #undef RT_PARAM_ENUM
+#undef RT_PARAM_LIST
 };
 
 static const rt_param_info params[P_COUNT] = {
@@ -68,12 +72,15 @@ static const rt_param_info params[P_COUNT] = {
     {keys[P_##field], RT_KIND_BOOL, #def, 0, 0, NULL, verbs, alias, meta, help},
 #define RT_PARAM_ENUM(field, def, choices, verbs, alias, meta, help)                                         \
     {keys[P_##field], RT_KIND_ENUM, def, 0, 0, choices, verbs, alias, meta, help},
+#define RT_PARAM_LIST(field, verbs, alias, meta, help)                                                       \
+    {keys[P_##field], RT_KIND_LIST, NULL, 0, 0, NULL, verbs, alias, meta, help},
 #include "train/params.def"
 #undef RT_PARAM_STR
 #undef RT_PARAM_I64
 #undef RT_PARAM_F64
 #undef RT_PARAM_BOOL
 #undef RT_PARAM_ENUM
+#undef RT_PARAM_LIST
 };
 
 static const size_t offsets[P_COUNT] = {
@@ -82,12 +89,14 @@ static const size_t offsets[P_COUNT] = {
 #define RT_PARAM_F64(field, def, lo, hi, verbs, alias, meta, help) offsetof(rt_config, field),
 #define RT_PARAM_BOOL(field, def, verbs, alias, meta, help) offsetof(rt_config, field),
 #define RT_PARAM_ENUM(field, def, choices, verbs, alias, meta, help) offsetof(rt_config, field),
+#define RT_PARAM_LIST(field, verbs, alias, meta, help) offsetof(rt_config, field),
 #include "train/params.def"
 #undef RT_PARAM_STR
 #undef RT_PARAM_I64
 #undef RT_PARAM_F64
 #undef RT_PARAM_BOOL
 #undef RT_PARAM_ENUM
+#undef RT_PARAM_LIST
 };
 
 #define FIELD_LENGTH_OK(field) _Static_assert(sizeof(#field) <= KEY_MAX, "key too long: " #field);
@@ -96,12 +105,14 @@ static const size_t offsets[P_COUNT] = {
 #define RT_PARAM_F64(field, def, lo, hi, verbs, alias, meta, help) FIELD_LENGTH_OK(field)
 #define RT_PARAM_BOOL(field, def, verbs, alias, meta, help) FIELD_LENGTH_OK(field)
 #define RT_PARAM_ENUM(field, def, choices, verbs, alias, meta, help) FIELD_LENGTH_OK(field)
+#define RT_PARAM_LIST(field, verbs, alias, meta, help) FIELD_LENGTH_OK(field)
 #include "train/params.def"
 #undef RT_PARAM_STR
 #undef RT_PARAM_I64
 #undef RT_PARAM_F64
 #undef RT_PARAM_BOOL
 #undef RT_PARAM_ENUM
+#undef RT_PARAM_LIST
 
 struct rt_config_state {
     rt_arena text;
@@ -148,6 +159,20 @@ static bool parse_bool(const char *text, bool *out) {
     return false;
 }
 
+/* One more item of a list, or several that a list already holds. */
+static rt_status store_item(rt_config *c, const char **field, const char *value) {
+    if (!*field)
+        return rt_arena_strdup(&c->state->text, field, value);
+    rt_str all;
+    rt_str_init(&all);
+    rt_str_appendf(&all, "%s\n%s", *field, value);
+    rt_status st = rt_str_status(&all);
+    if (st == RT_OK)
+        st = rt_arena_strdup(&c->state->text, field, rt_str_text(&all));
+    rt_str_deinit(&all);
+    return st;
+}
+
 static rt_status store(rt_config *c, int i, const char *value, const char *origin) {
     const rt_param_info *p = &params[i];
     void *field = (char *)c + offsets[i];
@@ -178,6 +203,9 @@ static rt_status store(rt_config *c, int i, const char *value, const char *origi
         return RT_OK;
     case RT_KIND_ENUM:
         return store_enum(p, (const char **)field, c, value, origin);
+    case RT_KIND_LIST:
+        RT_FAIL_IF(*value == 0, RT_E_USAGE, "%s: the value is empty", origin);
+        return store_item(c, (const char **)field, value);
     }
     return RT_OK;
 }
@@ -190,6 +218,7 @@ static const char *value_text(const rt_config *c, int i, char number[40]) {
     switch (params[i].kind) {
     case RT_KIND_STR:
     case RT_KIND_ENUM:
+    case RT_KIND_LIST:
         return *(const char *const *)field;
     case RT_KIND_I64:
         snprintf(number, 40, "%lld", (long long)*(const int64_t *)field);
@@ -307,6 +336,11 @@ rt_status rt_config_set(rt_config *c, unsigned verb, const char *key, const char
         rt_config_deinit(&scratch);
         return st;
     }
+    if (params[i].kind == RT_KIND_LIST) {
+        RT_FAIL_IF(strchr(value, '\n'), RT_E_USAGE, "%s: a line break in the value", origin);
+        if (from > c->state->from[i])
+            *(const char **)((char *)c + offsets[i]) = NULL; /* flags replace what the file listed */
+    }
     RT_TRY(store(c, i, value, origin));
     c->state->from[i] = from;
     return RT_OK;
@@ -319,9 +353,9 @@ bool rt_config_is_set(const rt_config *c, const char *key) {
 
 /* ---- the resolved configuration ---- */
 
-static void append_quoted(rt_str *out, const char *text) {
+static void append_quoted(rt_str *out, const char *text, size_t n) {
     rt_str_append_char(out, '"');
-    for (const unsigned char *s = (const unsigned char *)text; *s; s++) {
+    for (const unsigned char *s = (const unsigned char *)text; n > 0; s++, n--) {
         if (*s == '"' || *s == '\\')
             rt_str_appendf(out, "\\%c", *s);
         else if (*s < 0x20 || *s == 0x7f)
@@ -332,6 +366,20 @@ static void append_quoted(rt_str *out, const char *text) {
     rt_str_append_char(out, '"');
 }
 
+static void append_list(rt_str *out, const char *text) {
+    rt_str_append_char(out, '[');
+    for (const char *s = text; *s;) {
+        size_t n = strcspn(s, "\n");
+        append_quoted(out, s, n);
+        s += n;
+        if (*s) {
+            rt_str_append(out, ", ");
+            s++;
+        }
+    }
+    rt_str_append_char(out, ']');
+}
+
 static void write_group(const rt_config *c, unsigned verb, bool how, rt_str *out) {
     char number[40];
     for (int i = 0; i < P_COUNT; i++) {
@@ -340,8 +388,10 @@ static void write_group(const rt_config *c, unsigned verb, bool how, rt_str *out
             how != ((params[i].verbs & RT_PARAM_HOW) != 0))
             continue;
         rt_str_appendf(out, "%s: ", params[i].key);
-        if (params[i].kind == RT_KIND_STR)
-            append_quoted(out, text);
+        if (params[i].kind == RT_KIND_LIST)
+            append_list(out, text);
+        else if (params[i].kind == RT_KIND_STR)
+            append_quoted(out, text, strlen(text));
         else
             rt_str_append(out, text);
         rt_str_append_char(out, '\n');
@@ -394,6 +444,8 @@ rt_status rt_config_overlay(rt_config *dst, const rt_config *src, unsigned verb)
         bool how = (params[i].verbs & RT_PARAM_HOW) != 0;
         if (!text || !(params[i].verbs & verb) || (!how && src->state->from[i] == FROM_DEFAULT))
             continue;
+        if (params[i].kind == RT_KIND_LIST)
+            *(const char **)((char *)dst + offsets[i]) = NULL;
         RT_TRY(store(dst, i, text, params[i].key));
         dst->state->from[i] = src->state->from[i];
     }

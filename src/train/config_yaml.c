@@ -4,10 +4,11 @@
  *     epochs: 10            # '-' or '_' in keys
  *     arch: "mlp:200,200"
  *     data: spiral:n=1000
+ *     ood: [digits=mnist:digits, noise=npy:noise.npy]     # parameters that may be repeated
  *
- * Only this much of YAML is accepted: one document, one block or flow mapping, plain or quoted scalars.
- * Anchors, tags, sequences, nested mappings, doubled keys and a second document are errors that name line and
- * column. Values reach rt_config_set as the text that is written, so YAML's own typing (no, 012, 1:30)
+ * Only this much of YAML is accepted: one document, one block or flow mapping, plain or quoted scalars, and
+ * sequences of them where the parameter is a list. Anchors, tags, nested mappings, doubled keys and a second
+ * document are errors that name line and column. Values reach rt_config_set as the text that is written, so YAML's own typing (no, 012, 1:30)
  * changes nothing. `~` and `null` leave a parameter as it is.
  */
 #include "base/alloc.h"
@@ -63,6 +64,28 @@ static bool is_null(const yaml_event_t *e) {
            (*v == 0 || strcmp(v, "~") == 0 || strcmp(v, "null") == 0);
 }
 
+static bool is_list(const char *key) {
+    const rt_param_info *list;
+    int n = rt_config_list(&list);
+    for (int i = 0; i < n; i++)
+        if (strcmp(list[i].key, key) == 0)
+            return list[i].kind == RT_KIND_LIST;
+    return false;
+}
+
+/* The items behind the beginning of a sequence. */
+static rt_status read_items(reader *r, rt_config *c, unsigned verb, const char *key, const char *origin) {
+    if (r->event.data.sequence_start.anchor || r->event.data.sequence_start.tag)
+        return fail_at(r, r->event.start_mark, "anchors and tags are not supported");
+    for (;;) {
+        RT_TRY(next(r));
+        if (r->event.type == YAML_SEQUENCE_END_EVENT)
+            return RT_OK;
+        RT_TRY(check_scalar(r, "an item"));
+        RT_TRY(rt_config_set(c, verb, key, (const char *)r->event.data.scalar.value, origin, true));
+    }
+}
+
 static rt_status read_pair(reader *r, rt_config *c, unsigned verb, rt_map *seen) {
     rt_status st = RT_OK;
     char origin[ORIGIN_MAX];
@@ -81,6 +104,10 @@ static rt_status read_pair(reader *r, rt_config *c, unsigned verb, rt_map *seen)
     if (existed)
         RT_FAIL_GOTO(RT_E_USAGE, "%s: '%s' is given twice", origin, key);
     RT_TRY_GOTO(next(r));
+    if (r->event.type == YAML_SEQUENCE_START_EVENT && is_list(key)) {
+        st = read_items(r, c, verb, key, origin);
+        goto done;
+    }
     RT_TRY_GOTO(check_scalar(r, "a value"));
     if (!is_null(&r->event))
         RT_TRY_GOTO(rt_config_set(c, verb, key, (const char *)r->event.data.scalar.value, origin, true));

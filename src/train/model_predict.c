@@ -45,29 +45,40 @@ void rt_model_set_batch(rt_model *m, int64_t rows) {
     m->batch = rows;
 }
 
+rt_status rt_model_predictor(const rt_model *m, rt_predictor **out, int64_t rows, rt_pool *pool) {
+    if (rows < 1)
+        rows = m->batch > 0 ? m->batch : (int64_t)PREDICT_BATCH;
+    return rt_predictor_create(out, m->student, m->params, rows, m->networks, pool);
+}
+
+rt_status rt_model_predict_by(const rt_model *m, rt_predictor *by, const rt_part *p, float *out,
+                              const volatile sig_atomic_t *stop) {
+    if (p->n == 0)
+        return RT_OK;
+    rt_subset all = {0};
+    const float **blocks = NULL;
+    rt_status st;
+    RT_TRY_GOTO(rt_subset_all(&all, p));
+    RT_TRY_GOTO(rt_calloc(&blocks, (size_t)m->networks, sizeof *blocks));
+    for (int i = 0; i < m->networks; i++)
+        blocks[i] = rt_model_block(m, i);
+    /* The positions in the set are its index: both count from 0. */
+    st = rt_predictor_run(by, &all, all.index, blocks, m->networks, take, &(target){m, out}, stop);
+done:
+    rt_subset_deinit(&all);
+    rt_free(blocks);
+    return st;
+}
+
 rt_status rt_model_predict(const rt_model *m, const rt_part *p, rt_pool *pool, float *out,
                            const volatile sig_atomic_t *stop) {
     if (p->n == 0)
         return RT_OK;
     rt_predictor *predictor = NULL;
-    rt_subset all = {0};
-    const float **blocks = NULL;
-    int64_t *order = NULL;
-    rt_status st;
-    RT_TRY_GOTO(rt_subset_all(&all, p));
-    RT_TRY_GOTO(rt_calloc(&order, (size_t)p->n, sizeof *order));
-    for (int64_t i = 0; i < p->n; i++)
-        order[i] = i;
-    RT_TRY_GOTO(rt_calloc(&blocks, (size_t)m->networks, sizeof *blocks));
-    for (int i = 0; i < m->networks; i++)
-        blocks[i] = rt_model_block(m, i);
-    int64_t batch = RT_MIN(m->batch > 0 ? m->batch : (int64_t)PREDICT_BATCH, p->n);
-    RT_TRY_GOTO(rt_predictor_create(&predictor, m->student, m->params, batch, m->networks, pool));
-    RT_TRY_GOTO(rt_predictor_run(predictor, &all, order, blocks, m->networks, take, &(target){m, out}, stop));
-done:
+    const int64_t batch = m->batch > 0 ? m->batch : (int64_t)PREDICT_BATCH;
+    rt_status st = rt_model_predictor(m, &predictor, RT_MIN(batch, p->n), pool);
+    if (st == RT_OK)
+        st = rt_model_predict_by(m, predictor, p, out, stop);
     rt_predictor_destroy(&predictor);
-    rt_subset_deinit(&all);
-    rt_free(order);
-    rt_free(blocks);
     return st;
 }

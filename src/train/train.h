@@ -27,12 +27,14 @@ typedef struct rt_config {
 #define RT_PARAM_F64(field, def, lo, hi, verbs, alias, meta, help) double field;
 #define RT_PARAM_BOOL(field, def, verbs, alias, meta, help) bool field;
 #define RT_PARAM_ENUM(field, def, choices, verbs, alias, meta, help) const char *field;
+#define RT_PARAM_LIST(field, verbs, alias, meta, help) const char *field; /* items, a line break between two */
 #include "train/params.def"
 #undef RT_PARAM_STR
 #undef RT_PARAM_I64
 #undef RT_PARAM_F64
 #undef RT_PARAM_BOOL
 #undef RT_PARAM_ENUM
+#undef RT_PARAM_LIST
     struct rt_config_state *state; /* which were set, by what; owned strings */
 } rt_config;
 
@@ -58,7 +60,8 @@ typedef enum rt_param_kind {
     RT_KIND_I64,
     RT_KIND_F64,
     RT_KIND_BOOL,
-    RT_KIND_ENUM
+    RT_KIND_ENUM,
+    RT_KIND_LIST
 } rt_param_kind;
 typedef struct rt_param_info {
     const char *key; /* "label-smoothing": the flag without dashes, and the YAML key */
@@ -196,6 +199,11 @@ void rt_model_set_batch(rt_model *m, int64_t rows);
  * own units. stop may be NULL. */
 rt_status rt_model_predict(const rt_model *m, const rt_part *p, rt_pool *pool, float *out,
                            const volatile sig_atomic_t *stop) RT_MUST_CHECK;
+/* The same in two steps, for many parts: a predictor that takes `rows` rows at a time (0: as many as
+ * rt_model_set_batch says), and its use. It must not outlive the model. */
+rt_status rt_model_predictor(const rt_model *m, rt_predictor **out, int64_t rows, rt_pool *pool) RT_MUST_CHECK;
+rt_status rt_model_predict_by(const rt_model *m, rt_predictor *by, const rt_part *p, float *out,
+                              const volatile sig_atomic_t *stop) RT_MUST_CHECK;
 
 /* Outputs (mean, log-variance) of a regression network, in place, to mean and variance in the target's
  * own units. */
