@@ -99,6 +99,8 @@ static rt_status take(rt_cli *c, int argc, char **argv, int *at, bool *help) {
 
 rt_status cli_parse(rt_cli *c, int argc, char **argv, bool *help) {
     *help = false;
+    c->argc = argc;
+    c->argv = argv;
     RT_TRY(rt_calloc(&c->args, (size_t)argc + 1, sizeof *c->args));
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--") == 0) {

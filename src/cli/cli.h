@@ -40,6 +40,8 @@ typedef struct rt_cli {
     rt_config config;
     const char **args; /* words that are not flags */
     int nargs;
+    int argc; /* as they were given, from the verb on */
+    char **argv;
     cli_term term;
     double started;
 } rt_cli;
@@ -140,6 +142,8 @@ typedef struct cli_progress {
     bool have_valid;
 } cli_progress;
 void cli_show_progress(void *cli_progress, const rt_progress *p); /* an rt_train_hooks.progress */
+/* Other work: one line, with what is being done, its share and the time left. */
+void cli_show_work(cli_progress *p, const char *what, double done, double seconds_left);
 
 /* ---- what train and distill share (cmd_train.c) ---- */
 typedef rt_status (*cli_train_run)(const rt_config *c, const rt_train_hooks *hooks, rt_train_result *out);

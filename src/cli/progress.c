@@ -1,5 +1,5 @@
 /*
- * progress.c - how far training is. On a terminal one line, drawn again ten times a second:
+ * progress.c - how far training, or other work, is. On a terminal one line, drawn again ten times a second:
  *
  *     epoch 3/10 [=========>               ] 27%  loss 0.3521  acc 88.1%  valid 87.2%  91.2k/s  0:42 left
  *
@@ -115,4 +115,29 @@ void cli_show_progress(void *user, const rt_progress *p) {
     else
         return;
     c->shown = now;
+}
+
+void cli_show_work(cli_progress *c, const char *what, double done, double seconds_left) {
+    const double now = rt_time_now();
+    char left[32], tail[160];
+    if (c->shown == 0)
+        c->shown = now;
+    const double wait = c->term->progress == CLI_PROGRESS_BAR ? REDRAW_SECONDS : PLAIN_SECONDS;
+    if (c->term->progress == CLI_PROGRESS_NONE || now - c->shown < wait)
+        return;
+    c->shown = now;
+    snprintf(tail, sizeof tail, " %3.0f%%  %.100s  %s left", 100 * done, what,
+             cli_duration(left, seconds_left));
+    if (c->term->progress == CLI_PROGRESS_PLAIN) {
+        cli_say(c->term, "%s", tail + 1);
+        return;
+    }
+    const int spare = cli_term_width() - 1 - cli_columns(tail);
+    rt_str s;
+    rt_str_init(&s);
+    if (spare >= BAR_MIN)
+        append_bar(&s, done, RT_MIN(BAR_MAX, spare), c->term->utf8, c->term->colour_err);
+    rt_str_append(&s, tail);
+    cli_term_draw(c->term, rt_str_text(&s));
+    rt_str_deinit(&s);
 }

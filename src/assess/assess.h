@@ -1,0 +1,106 @@
+/*
+ * assess.h - runs measured on clean, shifted, corrupted and foreign data.
+ *
+ * rt_assess_run loads each run, predicts every set that the options name, and gives one assessment per run:
+ * all metrics of eval/metrics.def with intervals, how well each measure of uncertainty finds errors and
+ * foreign inputs, how all that decays under shift, agreement with a teacher, curves and pictures for a page.
+ * An assessment is a tree of numbers, the same that metrics.json keeps under "evaluation" (docs/metrics.md):
+ * numbers are asked for by path, "test.nll", "ood:digits.auroc.entropy".
+ *
+ * Nothing is fitted on test rows: the temperature comes from the rows that the run itself held out, or there
+ * is none, with a reason.
+ */
+#ifndef RT_ASSESS_ASSESS_H
+#define RT_ASSESS_ASSESS_H
+
+#include "base/json.h"
+#include "train/train.h"
+
+enum { RT_ASSESS_OOD_MAX = 16, RT_ASSESS_NAME_MAX = 48 };
+
+/* How far it is: run `run` of `runs`, predicting the set `what`. */
+typedef struct rt_assess_progress {
+    int run, runs;
+    const char *name, *what;
+    double done;         /* share of the whole, 0 to 1 */
+    double seconds_left; /* NaN: unknown */
+} rt_assess_progress;
+
+typedef struct rt_assess_options {
+    const char *data; /* SPEC; its test part, or the only part */
+    uint64_t seed;    /* of generated data, corruptions and the bootstrap */
+    int64_t limit;    /* rows; 0: all */
+    int64_t batch;    /* rows per run of a network; 0: chosen. Not part of the result */
+    const char *ood;  /* "NAME=SPEC" items, a line break between two; NULL: none */
+    /* "benchmark" (15 types), "all", or names with commas between; NULL: none */
+    const char *corrupt;
+    const char *shift;     /* names with commas between; NULL: none */
+    int64_t bootstrap;     /* draws; 0: no intervals */
+    const char *against;   /* a run to agree with; NULL: none */
+    const char *command;   /* as it is to be remembered; NULL: not */
+    bool curves, pictures; /* wanted for a page */
+    const volatile sig_atomic_t *stop; /* may be NULL */
+    void (*progress)(void *user, const rt_assess_progress *p);
+    void *user;
+} rt_assess_options;
+
+typedef struct rt_assessment rt_assessment;
+/* Assesses n runs (directories or model files). All or none: the first failure frees what is there, and its
+ * message names the run. out has n entries. */
+rt_status rt_assess_run(const rt_assess_options *o, const char *const *runs, int n, rt_pool *pool,
+                        rt_assessment **out) RT_MUST_CHECK;
+void rt_assessment_destroy(rt_assessment **a);
+
+typedef struct rt_assess_info {
+    const char *run, *arch, *student, *method, *data, *data_hash, *command;
+    bool regression;
+    int members, networks;
+    int64_t parameters; /* of all networks */
+    double flops;       /* of one forward pass of one input through all networks */
+    double training_seconds, infer_seconds; /* the first NaN if unknown */
+} rt_assess_info;
+const rt_assess_info *rt_assessment_info(const rt_assessment *a);
+
+/* A number by its path: "test.nll", "nll" (of test), "corrupt.accuracy_corrupted", "parameters". False: there
+ * is no such number; NaN with *reason (may be NULL itself): it is not defined. */
+bool rt_assessment_value(const rt_assessment *a, const char *path, double *out, const char **reason);
+/* The interval of a metric of a set ("test", "nll"), if there is one. */
+bool rt_assessment_interval(const rt_assessment *a, const char *set, const char *name, double *lo, double *hi);
+rt_jval rt_assessment_sets(const rt_assessment *a); /* the object "sets" */
+/* The object, under a key or (NULL) as an element; whole: with curves and pictures. */
+void rt_assessment_write(const rt_assessment *a, rt_json *j, const char *key, bool whole);
+
+/* Puts the whole assessment into metrics.json of its run, under "evaluation"; the other keys stay as they are,
+ * byte by byte. Runs that are files are left alone. *why is NULL, or says (static text or the error record's)
+ * why nothing was stored although the run is a directory: that is no failure. */
+rt_status rt_assessment_save(const rt_assessment *a, const char **why) RT_MUST_CHECK;
+/* `text` (an object; NULL or empty: {}) with the member `key` replaced or appended, the rest byte by byte. */
+rt_status rt_metrics_merge(const char *text, size_t n, const char *name, const char *key, const char *value,
+                           rt_str *out) RT_MUST_CHECK;
+
+/* ---- requirements: "ece<0.03", "ood:digits.auroc.entropy >= 0.9" ---- */
+typedef enum rt_require_op { RT_REQUIRE_LT, RT_REQUIRE_LE, RT_REQUIRE_GT, RT_REQUIRE_GE } rt_require_op;
+typedef struct rt_requirement {
+    char path[96];
+    rt_require_op op;
+    double bound;
+} rt_requirement;
+rt_status rt_requirement_parse(rt_requirement *out, const char *text) RT_MUST_CHECK;
+/* Appends a line for each that a run does not meet; RT_E_USAGE when a run has no such number. */
+rt_status rt_requirement_check(const rt_requirement *r, const rt_assessment *a, rt_str *failures,
+                               int *failed) RT_MUST_CHECK;
+
+/* ---- tables of several assessments ---- */
+typedef enum rt_table_format { RT_TABLE_TEXT, RT_TABLE_CSV, RT_TABLE_MARKDOWN, RT_TABLE_LATEX } rt_table_format;
+typedef struct rt_table_options {
+    rt_table_format format;
+    const char *metrics;            /* columns, names with commas between; NULL: the usual ones */
+    int width;                      /* text: columns of the terminal; 0: unlimited */
+    const char *head_on, *head_off; /* text: around headings; NULL: nothing */
+    const char *best_on, *best_off; /* text: around the best of a column; NULL: an asterisk behind it */
+} rt_table_options;
+/* Refuses columns that no run has. */
+rt_status rt_assess_tables(rt_assessment *const *a, int n, const rt_table_options *o,
+                           rt_str *out) RT_MUST_CHECK;
+
+#endif

@@ -1,0 +1,74 @@
+/*
+ * assess_require.c - requirements on metrics, for scripts that must not go on with a bad model.
+ *
+ *     PATH OP NUMBER     PATH: ece, test.nll_calibrated, ood:digits.auroc.entropy; OP: < <= > >=
+ *
+ * A number that is not defined meets no requirement.
+ */
+#include "assess/assess_int.h"
+#include <math.h>
+#include <string.h>
+
+static const char *const op_text[] = {"<", "<=", ">", ">="};
+
+rt_status rt_requirement_parse(rt_requirement *out, const char *text) {
+    const size_t at = strcspn(text, "<>=");
+    const char *s = text + at;
+    size_t name = at, start = strspn(text, " ");
+    while (name > start && text[name - 1] == ' ')
+        name--;
+    RT_FAIL_IF(*s != '<' && *s != '>', RT_E_USAGE,
+               "--require: '%s' has no comparison; wanted METRIC<NUMBER, or one of <= > >=", text);
+    RT_FAIL_IF(name == start, RT_E_USAGE, "--require: '%s' names no metric", text);
+    RT_FAIL_IF(name - start >= sizeof out->path, RT_E_USAGE, "--require: the name in '%s' is too long", text);
+    memcpy(out->path, text + start, name - start);
+    out->path[name - start] = 0;
+    const bool less = *s++ == '<', equal = *s == '=';
+    out->op = less ? (equal ? RT_REQUIRE_LE : RT_REQUIRE_LT) : (equal ? RT_REQUIRE_GE : RT_REQUIRE_GT);
+    s += equal;
+    s += strspn(s, " ");
+    size_t n = strlen(s);
+    while (n > 0 && s[n - 1] == ' ')
+        n--;
+    RT_FAIL_IF(!rt_parse_f64(s, n, false, &out->bound), RT_E_USAGE, "--require: '%.*s' in '%s' is not a number",
+               (int)n, s, text);
+    return RT_OK;
+}
+
+static bool holds(rt_require_op op, double v, double bound) {
+    switch (op) {
+    case RT_REQUIRE_LT:
+        return v < bound;
+    case RT_REQUIRE_LE:
+        return v <= bound;
+    case RT_REQUIRE_GT:
+        return v > bound;
+    case RT_REQUIRE_GE:
+        return v >= bound;
+    }
+    return false;
+}
+
+rt_status rt_requirement_check(const rt_requirement *r, const rt_assessment *a, rt_str *failures, int *failed) {
+    double v;
+    const char *reason;
+    char bound[40], value[40];
+    const rt_metric_info *list;
+    const char *names[RT_METRICS_MAX];
+    if (!rt_assessment_value(a, r->path, &v, &reason)) {
+        const int n = rt_metric_list(&list);
+        for (int i = 0; i < n; i++)
+            names[i] = list[i].name;
+        const int64_t near = rt_str_nearest(r->path, names, n);
+        RT_FAIL(RT_E_USAGE, "--require: %s has no number '%s'%s%s%s", a->info.run, r->path,
+                near >= 0 ? "; did you mean '" : "", near >= 0 ? names[near] : "", near >= 0 ? "'?" : "");
+    }
+    if (holds(r->op, v, r->bound))
+        return RT_OK;
+    rt_format_f64(bound, r->bound);
+    rt_format_f64(value, v);
+    rt_str_appendf(failures, "%s%s: %s is %s, required %s %s", failures->len ? "; " : "", a->info.run, r->path,
+                   isnan(v) ? (reason ? reason : "not defined") : value, op_text[r->op], bound);
+    ++*failed;
+    return rt_str_status(failures);
+}

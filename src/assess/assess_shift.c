@@ -1,0 +1,132 @@
+/*
+ * assess_shift.c - how metrics decay: test rows corrupted by type and severity, rotated or rolled by amount.
+ *
+ * Each (type, severity) is one set of all test rows, measured by itself; the corrupted metrics are plain means
+ * over sets (METHODS: "per set, then mean; not pooled"). Calibrated metrics use the run's temperature.
+ */
+#include "assess/assess_int.h"
+#include "base/alloc.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Metrics that are followed; those of the other task are skipped. */
+static const char *const followed[] = {"accuracy", "nll",     "brier",
+                                       "ece",      "rmse",    "nll_calibrated",
+                                       "entropy",  "ece_calibrated", "mutual_information",
+                                       "variance"};
+enum { FOLLOWED = RT_COUNT(followed), STEPS = RT_SHIFT_AMOUNTS };
+
+/* Values of the followed metrics at each severity. */
+typedef struct series {
+    double value[FOLLOWED][STEPS];
+    const char *reason[FOLLOWED];
+} series;
+
+static rt_status measure(rt_subject *u, const rt_distortion *d, bool floats, const char *what, series *out,
+                         int64_t at) {
+    rt_answers y;
+    double v[RT_METRICS_MAX];
+    const char *reason[RT_METRICS_MAX];
+    RT_TRY(rt_subject_answer(u, &y, u->s->test, u->s->row,
+                             &(rt_answer_how){.what = what, .distortion = d, .floats = floats}));
+    const rt_status st = rt_eval_all(&y.in, v, reason);
+    rt_answers_free(&y);
+    RT_TRY(st);
+    for (int i = 0; i < FOLLOWED; i++) {
+        const int k = rt_metric_find(followed[i], u->regression);
+        if (k < 0)
+            continue;
+        out->value[i][at] = v[k];
+        if (!isfinite(v[k]) && !out->reason[i])
+            out->reason[i] = reason[k];
+    }
+    return RT_OK;
+}
+
+static void put_series(const rt_subject *u, const char *key, const double *severity, const series *s, int64_t n,
+                       rt_json *j) {
+    rt_json_object_begin(j, key);
+    rt_put_array(j, "severity", severity, n, NULL);
+    for (int i = 0; i < FOLLOWED; i++)
+        if (rt_metric_find(followed[i], u->regression) >= 0)
+            rt_put_array(j, followed[i], s->value[i], n, s->reason[i]);
+    rt_json_object_end(j);
+}
+
+static rt_status corrupt_type(rt_subject *u, const rt_corruption *c, series *out) {
+    for (int severity = 1; severity <= RT_SEVERITIES; severity++) {
+        rt_distortion *d = NULL;
+        char what[64];
+        snprintf(what, sizeof what, "%s %d", c->name, severity);
+        rt_status st = rt_distortion_corrupt(&d, c, severity, u->s->row, u->s->o->seed);
+        if (st == RT_OK)
+            st = measure(u, d, false, what, out, severity - 1);
+        rt_distortion_destroy(&d);
+        RT_TRY(st);
+    }
+    return RT_OK;
+}
+
+/* Means over types (mean) and over everything. */
+static void put_means(const rt_subject *u, const series *mean, const double *severity, rt_json *j) {
+    char key[64];
+    for (int i = 0; i < FOLLOWED; i++) {
+        double sum = 0;
+        if (rt_metric_find(followed[i], u->regression) < 0)
+            continue;
+        for (int s = 0; s < RT_SEVERITIES; s++)
+            sum += mean->value[i][s];
+        snprintf(key, sizeof key, "%s_corrupted", followed[i]);
+        rt_json_f64_or(j, key, sum / RT_SEVERITIES, mean->reason[i] ? mean->reason[i] : "not finite");
+    }
+    put_series(u, "severity", severity, mean, RT_SEVERITIES, j);
+}
+
+rt_status rt_assess_corrupt(rt_subject *u, rt_json *j) {
+    const rt_session *s = u->s;
+    double severity[RT_SEVERITIES];
+    series *types = NULL, mean = {0};
+    rt_status st;
+    for (int i = 0; i < RT_SEVERITIES; i++)
+        severity[i] = i + 1;
+    RT_TRY_GOTO(rt_calloc(&types, (size_t)s->ncorruptions, sizeof *types));
+    for (int t = 0; t < s->ncorruptions; t++) {
+        RT_TRY_GOTO(corrupt_type(u, s->corruption[t], &types[t]));
+        for (int i = 0; i < FOLLOWED; i++) {
+            for (int k = 0; k < RT_SEVERITIES; k++)
+                mean.value[i][k] += types[t].value[i][k] / s->ncorruptions;
+            if (!mean.reason[i])
+                mean.reason[i] = types[t].reason[i];
+        }
+    }
+    rt_json_object_begin(j, "corrupt");
+    put_means(u, &mean, severity, j);
+    rt_json_object_begin(j, "types");
+    for (int t = 0; t < s->ncorruptions; t++)
+        put_series(u, s->corruption[t]->name, severity, &types[t], RT_SEVERITIES, j);
+    rt_json_object_end(j);
+    rt_json_object_end(j);
+done:
+    rt_free(types);
+    return st;
+}
+
+rt_status rt_assess_shift(rt_subject *u, const rt_shift *shift, rt_json *j) {
+    double amount[STEPS];
+    char key[64], what[96];
+    series s = {0};
+    const int64_t n = rt_shift_amounts(shift, u->s->row, amount);
+    for (int64_t i = 0; i < n; i++) {
+        rt_distortion *d = NULL;
+        snprintf(what, sizeof what, "%s by %g %s", shift->name, amount[i], shift->unit);
+        rt_status st = rt_distortion_shift(&d, shift, amount[i], u->s->row);
+        if (st == RT_OK)
+            st = measure(u, d, true, what, &s, i);
+        rt_distortion_destroy(&d);
+        RT_TRY(st);
+    }
+    snprintf(key, sizeof key, "shift:%s", shift->name);
+    put_series(u, key, amount, &s, n, j);
+    return RT_OK;
+}

@@ -1,0 +1,296 @@
+/*
+ * assess_table.c - which numbers of several assessments stand side by side.
+ *
+ * Runs of one task share a table: the metrics of the test rows with their cost; then a small table for each
+ * foreign set (AUROC by measure), for corruptions (means), for each shift (accuracy, or error, by amount) and
+ * for the agreement with a teacher. CSV is one table with every number in a column of its own, named by its
+ * path. --metrics chooses the columns of the first table.
+ *
+ * The best of a column is marked where better means something: of accuracy and loss, not of entropy.
+ */
+#include "assess/assess_int.h"
+#include "base/alloc.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *name, *title;
+    int better; /* 1: more, -1: less, 0: neither */
+} known[] = {
+    {"accuracy", "acc", 1},
+    {"prr", "prr", 1},
+    {"agreement", "agreement", 1},
+    {"mutual_information", "mut.inf", 0},
+    {"expected_entropy", "exp.ent", 0},
+    {"entropy", "entropy", 0},
+    {"epkl", "epkl", 0},
+    {"diversity", "diversity", 0},
+    {"disagreement", "disagree", 0},
+    {"temperature", "temp", 0},
+    {"total_variance", "total var", 0},
+    {"data_variance", "data var", 0},
+    {"knowledge_variance", "know.var", 0},
+    {"nll_calibrated", "nll_cal", -1},
+    {"ece_calibrated", "ece_cal", -1},
+    {"interval_error", "int.err", -1},
+    {"mutual_information_difference", "mut.inf diff", -1},
+    {"entropy_difference", "entropy diff", -1},
+    {"parameters", "params", -1},
+    {"flops", "FLOP", -1},
+    {"training_seconds", "train s", -1},
+    {"infer_seconds", "infer s", -1},
+};
+static const char CLASSIFICATION[] = "accuracy,nll,ece,nll_calibrated,brier,entropy,mutual_information,prr,parameters,flops";
+static const char REGRESSION[] = "nll,rmse,interval_error,total_variance,data_variance,knowledge_variance,parameters,flops";
+
+/* Names, titles and directions of a number by the last part of its path; what ends in "_corrupted" is like
+ * the clean one. */
+static void fill_column(rt_table_column *c, const char *path, const char *title) {
+    char last[64];
+    const char *dot = strrchr(path, '.');
+    snprintf(c->path, sizeof c->path, "%s", path);
+    snprintf(last, sizeof last, "%s", dot ? dot + 1 : path);
+    char *corrupted = strstr(last, "_corrupted");
+    if (corrupted)
+        *corrupted = 0;
+    const bool rank = strstr(path, ".auroc.") || strstr(path, ".aupr.") || strstr(path, ".prr.");
+    c->better = rank ? 1 : -1;
+    snprintf(c->title, sizeof c->title, "%s", title ? title : last);
+    for (int i = 0; i < RT_COUNT(known); i++) {
+        if (strcmp(known[i].name, last) != 0)
+            continue;
+        if (!title)
+            snprintf(c->title, sizeof c->title, "%s", known[i].title);
+        c->better = rank ? 1 : known[i].better;
+    }
+    c->si = strcmp(last, "parameters") == 0 || strcmp(last, "flops") == 0;
+    c->decimals = 4;
+}
+
+static rt_table_column *new_column(rt_table *t, const char *path, const char *title) {
+    if (t->ncolumns >= RT_TABLE_COLUMNS)
+        return NULL;
+    rt_table_column *c = &t->column[t->ncolumns++];
+    fill_column(c, path, title);
+    return c;
+}
+
+/* Does any of the runs have this number, defined or not? */
+static bool any_has(const rt_table *t, const char *path) {
+    double v;
+    for (int i = 0; i < t->nruns; i++)
+        if (rt_assessment_value(t->run[i], path, &v, NULL))
+            return true;
+    return false;
+}
+
+static bool any_defined(const rt_table *t, const char *path) {
+    double v;
+    for (int i = 0; i < t->nruns; i++)
+        if (rt_assessment_value(t->run[i], path, &v, NULL) && isfinite(v))
+            return true;
+    return false;
+}
+
+static rt_status fail_column(const rt_table *t, const char *name) {
+    const rt_metric_info *list;
+    const char *names[RT_METRICS_MAX];
+    const int n = rt_metric_list(&list);
+    for (int i = 0; i < n; i++)
+        names[i] = list[i].name;
+    const int64_t near = rt_str_nearest(name, names, n);
+    RT_FAIL(RT_E_USAGE, "--metrics: %s has no number '%s'%s%s%s", rt_assessment_info(t->run[0])->run, name,
+            near >= 0 ? "; did you mean '" : "", near >= 0 ? names[near] : "", near >= 0 ? "'?" : "");
+}
+
+static rt_status add_listed(rt_table *t, const char *list, bool must) {
+    for (const char *s = list;; s++) {
+        const size_t n = strcspn(s, ",");
+        char name[96];
+        RT_FAIL_IF(n == 0 || n >= sizeof name, RT_E_USAGE, "--metrics: '%s' is not a list of names", list);
+        memcpy(name, s, n);
+        name[n] = 0;
+        if (any_has(t, name))
+            RT_FAIL_IF(!new_column(t, name, NULL), RT_E_USAGE, "--metrics: more than %d columns",
+                       RT_TABLE_COLUMNS);
+        else if (must)
+            return fail_column(t, name);
+        s += n;
+        if (!*s)
+            return RT_OK;
+    }
+}
+
+/* ---- the tables ---- */
+
+static rt_status test_table(rt_table *t, bool regression, const rt_table_options *o, rt_str *out) {
+    snprintf(t->title, sizeof t->title, "%s", "");
+    t->ncolumns = 0;
+    t->members = t->alone = true;
+    RT_TRY(add_listed(t, o->metrics ? o->metrics : regression ? REGRESSION : CLASSIFICATION, o->metrics != NULL));
+    return rt_table_print(t, o, out);
+}
+
+/* AUROC by measure, of every foreign set. */
+static rt_status foreign_table(rt_table *t, const char *set, bool regression, const rt_table_options *o,
+                               rt_str *out) {
+    const rt_measure_info *list;
+    const int n = rt_measure_list(&list);
+    char path[128];
+    double rows;
+    snprintf(path, sizeof path, "%s.rows", set);
+    if (!rt_assessment_value(t->run[0], path, &rows, NULL))
+        rows = 0;
+    snprintf(t->title, sizeof t->title, "%s, %.0f rows: AUROC by measure", set, rows);
+    t->ncolumns = 0;
+    for (int i = 0; i < n; i++) {
+        snprintf(path, sizeof path, "%s.auroc.%s", set, list[i].name);
+        if (list[i].regression == regression && any_defined(t, path))
+            (void)new_column(t, path, NULL);
+    }
+    return rt_table_print(t, o, out);
+}
+
+static rt_status corrupt_table(rt_table *t, const rt_table_options *o, rt_str *out) {
+    static const char *const names[] = {"accuracy", "nll", "brier", "ece", "nll_calibrated", "ece_calibrated",
+                                        "rmse",     "entropy", "mutual_information"};
+    char path[128];
+    const rt_jval types = rt_jval_get(rt_jval_get(rt_assessment_sets(t->run[0]), "corrupt"), "types");
+    snprintf(t->title, sizeof t->title, "corrupt: means over %lld types x %d severities",
+             (long long)RT_MAX(rt_jval_len(types), (int64_t)0), RT_SEVERITIES);
+    t->ncolumns = 0;
+    for (int i = 0; i < RT_COUNT(names); i++) {
+        snprintf(path, sizeof path, "corrupt.%s_corrupted", names[i]);
+        if (any_defined(t, path))
+            (void)new_column(t, path, NULL);
+    }
+    return rt_table_print(t, o, out);
+}
+
+static rt_status shift_table(rt_table *t, const char *set, const char *metric, const rt_table_options *o,
+                             rt_str *out) {
+    const rt_jval amounts = rt_jval_get(rt_jval_get(rt_assessment_sets(t->run[0]), set), "severity");
+    char path[128], title[32];
+    double amount;
+    snprintf(t->title, sizeof t->title, "%s: %s by amount", set, metric);
+    t->ncolumns = 0;
+    for (int64_t i = 0; i < rt_jval_len(amounts); i++) {
+        if (!rt_jval_f64(rt_jval_at(amounts, i), &amount))
+            continue;
+        snprintf(path, sizeof path, "%s.%s.%lld", set, metric, (long long)i);
+        snprintf(title, sizeof title, "%g", amount);
+        rt_table_column *c = any_defined(t, path) ? new_column(t, path, title) : NULL;
+        if (!c)
+            continue;
+        c->decimals = 3;
+        c->better = strcmp(metric, "accuracy") == 0 ? 1 : -1;
+    }
+    return t->ncolumns > 0 ? rt_table_print(t, o, out) : RT_OK;
+}
+
+static rt_status against_table(rt_table *t, const rt_table_options *o, rt_str *out) {
+    static const char *const names[] = {"kl", "entropy_difference", "mutual_information_difference", "agreement"};
+    const char *teacher = "the teacher";
+    char path[128];
+    (void)rt_jval_str(rt_jval_get(rt_jval_get(rt_assessment_sets(t->run[0]), "against"), "teacher"), &teacher);
+    snprintf(t->title, sizeof t->title, "against %.100s", teacher);
+    t->ncolumns = 0;
+    for (int i = 0; i < RT_COUNT(names); i++) {
+        snprintf(path, sizeof path, "against.%s", names[i]);
+        if (any_defined(t, path))
+            (void)new_column(t, path, NULL);
+    }
+    return rt_table_print(t, o, out);
+}
+
+static rt_status small_tables(rt_table *t, bool regression, const rt_table_options *o, rt_str *out) {
+    const rt_jval sets = rt_assessment_sets(t->run[0]);
+    t->members = t->alone = false;
+    for (int64_t i = 0; i < rt_jval_len(sets); i++) {
+        const char *set = rt_jval_key(sets, i);
+        if (strcmp(set, "test") == 0)
+            continue;
+        rt_str_append_char(out, '\n');
+        if (rt_str_starts(set, "ood:"))
+            RT_TRY(foreign_table(t, set, regression, o, out));
+        else if (rt_str_starts(set, "shift:")) {
+            RT_TRY(shift_table(t, set, regression ? "rmse" : "accuracy", o, out));
+            rt_str_append_char(out, '\n');
+            RT_TRY(shift_table(t, set, "nll", o, out));
+        } else if (strcmp(set, "corrupt") == 0)
+            RT_TRY(corrupt_table(t, o, out));
+        else if (strcmp(set, "against") == 0)
+            RT_TRY(against_table(t, o, out));
+    }
+    return RT_OK;
+}
+
+/* ---- CSV: every number of the tree that is no array, below `path` ---- */
+
+static void add_numbers(rt_table *t, rt_jval object, const char *path) {
+    for (int64_t i = 0; i < rt_jval_len(object); i++) {
+        const char *key = rt_jval_key(object, i);
+        char name[160];
+        double v;
+        if (!key || strcmp(key, "interval") == 0 || strcmp(key, "types") == 0)
+            continue;
+        const int n = snprintf(name, sizeof name, "%s%s%s", path, *path ? "." : "", key);
+        if (n < 0 || n >= (int)sizeof t->column[0].path)
+            continue;
+        const rt_jval child = rt_jval_get(object, key);
+        const char *text;
+        if (rt_jval_len(child) >= 0)
+            add_numbers(t, child, name);
+        else if (!rt_jval_str(child, &text) && rt_assessment_value(t->run[0], name, &v, NULL))
+            (void)new_column(t, name, name);
+    }
+}
+
+static rt_status csv_table(rt_table *t, const rt_table_options *o, rt_str *out) {
+    static const char *const cost[] = {"parameters", "flops", "training_seconds", "infer_seconds"};
+    t->title[0] = 0;
+    t->ncolumns = 0;
+    t->members = true;
+    t->alone = false;
+    if (o->metrics)
+        RT_TRY(add_listed(t, o->metrics, true));
+    for (int i = 0; !o->metrics && i < RT_COUNT(cost); i++)
+        (void)new_column(t, cost[i], NULL);
+    if (!o->metrics)
+        add_numbers(t, rt_assessment_sets(t->run[0]), "");
+    for (int i = 0; i < t->ncolumns; i++)
+        memcpy(t->column[i].title, t->column[i].path, sizeof t->column[i].title);
+    return rt_table_print(t, o, out);
+}
+
+static rt_status task_tables(rt_assessment *const *a, int n, bool regression, const rt_table_options *o,
+                             rt_str *out) {
+    rt_table *t;
+    rt_status st = RT_OK;
+    RT_TRY(rt_calloc(&t, 1, sizeof *t));
+    RT_TRY_GOTO(rt_calloc(&t->run, (size_t)n, sizeof *t->run));
+    for (int i = 0; i < n; i++)
+        if (rt_assessment_info(a[i])->regression == regression)
+            t->run[t->nruns++] = a[i];
+    if (t->nruns == 0)
+        goto done;
+    if (out->len > 0)
+        rt_str_append_char(out, '\n');
+    if (o->format == RT_TABLE_CSV) {
+        st = csv_table(t, o, out);
+        goto done;
+    }
+    RT_TRY_GOTO(test_table(t, regression, o, out));
+    st = small_tables(t, regression, o, out);
+done:
+    rt_free(t->run);
+    rt_free(t);
+    return st;
+}
+
+rt_status rt_assess_tables(rt_assessment *const *a, int n, const rt_table_options *o, rt_str *out) {
+    RT_TRY(task_tables(a, n, false, o, out));
+    RT_TRY(task_tables(a, n, true, o, out));
+    return rt_str_status(out);
+}

@@ -1,0 +1,213 @@
+/*
+ * assessment.c - the result of one run: its description, its tree of numbers, and paths into it.
+ */
+#include "assess/assess_int.h"
+#include "base/alloc.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { METRICS_MAX_BYTES = 64 << 20 };
+
+/* ---- what a run is ---- */
+
+/* A text inside a piece of the model's metadata, which is JSON; NULL if absent. */
+static rt_status meta_text(rt_assessment *a, const rt_model *m, const char *meta, const char *key,
+                           const char **out) {
+    const char *text = rt_model_meta(m, meta), *value;
+    rt_jdoc *doc = NULL;
+    rt_status st = RT_OK;
+    *out = NULL;
+    if (text && rt_jdoc_parse(&doc, text, strlen(text), meta) == RT_OK &&
+        rt_jval_str(rt_jval_get(rt_jdoc_root(doc), key), &value))
+        st = rt_arena_strdup(&a->text, out, value);
+    rt_jdoc_destroy(&doc);
+    return st;
+}
+
+/* metrics.json of a run knows how long training took. */
+static double training_seconds(const char *run) {
+    char *dir = NULL, *path = NULL;
+    uint8_t *text = NULL;
+    size_t n;
+    rt_jdoc *doc = NULL;
+    double seconds = NAN;
+    if (rt_path_expand(&dir, run) == RT_OK && rt_path_join(&path, dir, "metrics.json") == RT_OK &&
+        rt_file_exists(path) && rt_file_read(path, METRICS_MAX_BYTES, &text, &n) == RT_OK &&
+        rt_jdoc_parse(&doc, (const char *)text, n, path) == RT_OK)
+        if (!rt_jval_f64(rt_jval_get(rt_jdoc_root(doc), "seconds"), &seconds))
+            seconds = NAN;
+    rt_jdoc_destroy(&doc);
+    rt_free(text);
+    rt_free(path);
+    rt_free(dir);
+    return seconds;
+}
+
+/* Networks trained on labels alone were made by `train`. */
+static rt_status find_method(rt_assessment *a, const rt_model *m) {
+    const char *method = rt_model_meta(m, "method"), *teacher;
+    RT_TRY(meta_text(a, m, "provenance", "teacher_sha256", &teacher));
+    if (!method || (strcmp(method, "labels") == 0 && !teacher))
+        method = "train";
+    return rt_arena_strdup(&a->text, &a->info.method, method);
+}
+
+static rt_status describe(rt_assessment *a, const rt_subject *u) {
+    rt_assess_info *i = &a->info;
+    const rt_model *m = u->model;
+    const rt_session *s = u->s;
+    RT_TRY(rt_arena_strdup(&a->text, &i->run, u->name));
+    RT_TRY(rt_arena_strdup(&a->text, &i->arch, rt_net_config(rt_model_net(m))->spec));
+    RT_TRY(meta_text(a, m, "student", "spec", &i->student));
+    if (!i->student)
+        i->student = "single";
+    RT_TRY(find_method(a, m));
+    RT_TRY(rt_arena_strdup(&a->text, &i->data, s->o->data));
+    RT_TRY(rt_arena_strdup(&a->text, &i->data_hash, rt_dataset_hash(s->data)));
+    if (s->o->command)
+        RT_TRY(rt_arena_strdup(&a->text, &i->command, s->o->command));
+    i->regression = u->regression;
+    i->members = (int)u->m;
+    i->networks = rt_model_networks(m);
+    i->parameters = i->networks * rt_params_trainable(rt_model_params(m));
+    i->flops = i->networks * rt_student_flops(rt_model_student(m));
+    i->training_seconds = training_seconds(u->name);
+    if (u->regression)
+        return RT_OK;
+    rt_json j;
+    rt_json_init(&j, &a->classes, false);
+    rt_json_array_begin(&j, NULL);
+    for (int64_t k = 0; k < u->k; k++)
+        rt_json_str(&j, NULL, rt_model_class_name(m, k));
+    rt_json_array_end(&j);
+    return rt_str_status(&a->classes);
+}
+
+rt_status rt_assessment_create(rt_assessment **out, const rt_subject *u) {
+    rt_assessment *a;
+    *out = NULL;
+    RT_TRY(rt_calloc(&a, 1, sizeof *a));
+    rt_arena_init(&a->text);
+    rt_str *const texts[] = {&a->classes, &a->sets, &a->curves, &a->pictures};
+    for (int i = 0; i < RT_COUNT(texts); i++)
+        rt_str_init(texts[i]);
+    const rt_status st = describe(a, u);
+    if (st != RT_OK)
+        rt_assessment_destroy(&a);
+    *out = a;
+    return st;
+}
+
+void rt_assessment_destroy(rt_assessment **assessment) {
+    rt_assessment *a = *assessment;
+    *assessment = NULL;
+    if (!a)
+        return;
+    rt_jdoc_destroy(&a->doc);
+    rt_str *const texts[] = {&a->classes, &a->sets, &a->curves, &a->pictures};
+    for (int i = 0; i < RT_COUNT(texts); i++)
+        rt_str_deinit(texts[i]);
+    for (int i = 0; i < a->npictures; i++)
+        rt_free(a->picture[i].pixels);
+    rt_arena_deinit(&a->text);
+    rt_free(a);
+}
+
+const rt_assess_info *rt_assessment_info(const rt_assessment *a) {
+    return &a->info;
+}
+
+/* ---- the tree ---- */
+
+void rt_assessment_write(const rt_assessment *a, rt_json *j, const char *key, bool whole) {
+    const rt_assess_info *i = &a->info;
+    rt_json_object_begin(j, key);
+    rt_json_str(j, "run", i->run);
+    rt_json_str(j, "arch", i->arch);
+    rt_json_str(j, "student", i->student);
+    rt_json_str(j, "method", i->method);
+    rt_json_str(j, "task", i->regression ? "regression" : "classification");
+    rt_json_i64(j, "members", i->members);
+    rt_json_i64(j, "parameters", i->parameters);
+    rt_json_f64(j, "flops", i->flops);
+    rt_json_f64_or(j, "training_seconds", i->training_seconds, "the run does not say");
+    rt_json_f64(j, "infer_seconds", i->infer_seconds);
+    rt_json_str(j, "data", i->data);
+    rt_json_str(j, "data_hash", i->data_hash);
+    if (a->classes.len)
+        rt_json_raw(j, "classes", a->classes.p);
+    if (i->command)
+        rt_json_str(j, "command", i->command);
+    rt_json_raw(j, "sets", rt_str_text(&a->sets));
+    if (whole && a->curves.len)
+        rt_json_raw(j, "curves", a->curves.p);
+    if (whole && a->pictures.len)
+        rt_json_raw(j, "pictures", a->pictures.p);
+    rt_json_object_end(j);
+}
+
+rt_status rt_assessment_finish(rt_assessment *a) {
+    rt_str text;
+    rt_json j;
+    rt_str_init(&text);
+    rt_json_init(&j, &text, false);
+    rt_assessment_write(a, &j, NULL, false);
+    rt_status st = rt_str_status(&text);
+    if (st == RT_OK)
+        st = rt_jdoc_parse(&a->doc, rt_str_text(&text), text.len, a->info.run);
+    rt_str_deinit(&text);
+    return st;
+}
+
+rt_jval rt_assessment_sets(const rt_assessment *a) {
+    return rt_jval_get(rt_jdoc_root(a->doc), "sets");
+}
+
+/* Walks names (of members, or numbers of elements) with dots between. parent is the object of the last name, which is copied to `last`. */
+static rt_jval walk(rt_jval v, const char *path, rt_jval *parent, char last[64]) {
+    for (const char *s = path; v; s++) {
+        const size_t n = strcspn(s, ".");
+        if (n == 0 || n >= 64)
+            return NULL;
+        memcpy(last, s, n);
+        last[n] = 0;
+        *parent = v;
+        int64_t i;
+        const bool element = rt_jval_at(v, 0) && rt_parse_i64(last, n, &i);
+        v = element ? rt_jval_at(v, i) : rt_jval_get(v, last);
+        s += n;
+        if (!*s)
+            return v;
+    }
+    return NULL;
+}
+
+bool rt_assessment_value(const rt_assessment *a, const char *path, double *out, const char **reason) {
+    const rt_jval sets = rt_assessment_sets(a);
+    const rt_jval from[] = {sets, rt_jval_get(sets, "test"), rt_jdoc_root(a->doc)};
+    char last[64], key[80];
+    rt_jval parent = NULL, v = NULL;
+    *out = NAN;
+    if (reason)
+        *reason = NULL;
+    for (int i = 0; i < RT_COUNT(from) && !v; i++)
+        v = walk(from[i], path, &parent, last);
+    if (!v || rt_jval_len(v) >= 0)
+        return false;
+    if (rt_jval_f64(v, out))
+        return true;
+    const char *why;
+    bool b;
+    if (rt_jval_str(v, &why) || rt_jval_bool(v, &b))
+        return false; /* a text is no number */
+    snprintf(key, sizeof key, "%s_reason", last);
+    if (reason && rt_jval_str(rt_jval_get(parent, key), &why))
+        *reason = why;
+    return true;
+}
+
+bool rt_assessment_interval(const rt_assessment *a, const char *set, const char *name, double *lo, double *hi) {
+    const rt_jval pair = rt_jval_get(rt_jval_get(rt_jval_get(rt_assessment_sets(a), set), "interval"), name);
+    return rt_jval_f64(rt_jval_at(pair, 0), lo) && rt_jval_f64(rt_jval_at(pair, 1), hi);
+}
