@@ -1,0 +1,93 @@
+/*
+ * report_path.c - places in metrics.json, named by paths (report_int.h).
+ */
+#include "base/alloc.h"
+#include "report/report_int.h"
+#include <math.h>
+#include <string.h>
+
+static bool is_null(rt_jval v) {
+    const char *s;
+    double f;
+    bool b;
+    return v == NULL ||
+           !(rt_jval_len(v) >= 0 || rt_jval_str(v, &s) || rt_jval_f64(v, &f) || rt_jval_bool(v, &b));
+}
+
+/* What is left of the path behind `key`, NULL if it does not begin with it. Keys may hold slashes (names of data sets are paths at times), so
+ * it is the key that is looked for in the path, not a segment of the path among the keys. */
+static const char *behind(const char *path, const char *key) {
+    size_t segment = strcspn(path, "/"), n = strlen(key);
+    if (segment > 0 && path[segment - 1] == '*' && strncmp(key, path, segment - 1) == 0)
+        n = segment;
+    else if (strncmp(path, key, n) != 0 || (path[n] != '/' && path[n] != 0))
+        return NULL;
+    return path[n] ? path + n + 1 : path + n;
+}
+
+rt_jval rt_report_find(rt_jval v, const char *path) {
+    if (*path == 0)
+        return is_null(v) ? NULL : v;
+    if (rt_jval_is_array(v)) {
+        size_t n = strcspn(path, "/");
+        int64_t i;
+        return rt_parse_i64(path, n, &i) ? rt_report_find(rt_jval_at(v, i), path[n] ? path + n + 1 : path + n)
+                                         : NULL;
+    }
+    for (int64_t i = 0; rt_jval_is_object(v) && i < rt_jval_len(v); i++) {
+        const char *key = rt_jval_key(v, i), *rest = behind(path, key);
+        rt_jval hit = rest ? rt_report_find(rt_jval_get(v, key), rest) : NULL;
+        if (hit)
+            return hit;
+    }
+    return NULL;
+}
+
+bool rt_report_number(rt_jval v, const char *path, double *out) {
+    return rt_jval_f64(rt_report_find(v, path), out);
+}
+
+const char *rt_report_text(rt_jval v, const char *path) {
+    const char *s = NULL;
+    return rt_jval_str(rt_report_find(v, path), &s) ? s : NULL;
+}
+
+static bool in_log(const rt_report_log *log, const char *column) {
+    for (int c = 0; c < rt_report_log_column_count(); c++)
+        for (int64_t i = 0; strcmp(rt_report_log_columns[c], column) == 0 && i < log->rows; i++)
+            if (isfinite(log->values[c * log->rows + i]))
+                return true;
+    return false;
+}
+
+bool rt_report_any(const rt_report *p, const char *path) {
+    for (int i = 0; i < p->n; i++)
+        if (rt_str_starts(path, "log/") ? in_log(&p->runs[i].log, path + 4)
+                                        : rt_report_find(p->runs[i].root, path) != NULL)
+            return true;
+    return false;
+}
+
+static bool listed(const char *const *names, int n, const char *name) {
+    for (int i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return false;
+}
+
+rt_status rt_report_keys(rt_report *p, const char *path, const char *prefix, const char ***out, int *n) {
+    int64_t most = 0;
+    for (int r = 0; r < p->n; r++)
+        most += RT_MAX(rt_jval_len(rt_report_find(p->runs[r].root, path)), 0);
+    *n = 0;
+    RT_TRY(rt_arena_alloc(&p->arena, out, (size_t)(most + 1) * sizeof **out));
+    for (int r = 0; r < p->n; r++) {
+        rt_jval object = rt_report_find(p->runs[r].root, path);
+        for (int64_t i = 0; rt_jval_is_object(object) && i < rt_jval_len(object); i++) {
+            const char *key = rt_jval_key(object, i);
+            if (rt_str_starts(key, prefix) && !listed(*out, *n, key))
+                (*out)[(*n)++] = key;
+        }
+    }
+    return RT_OK;
+}

@@ -1,0 +1,540 @@
+/*
+ * report_table.c - tables of runs and the headline above them.
+ *
+ * A table is a list of columns, most of them from columns.def; rows are runs. Cells carry their value (data-v) and the place it came from
+ * (data-path), by which the script sorts and checks them. The best value of a column is marked only among runs measured on the same data.
+ */
+#include "base/alloc.h"
+#include "eval/eval.h"
+#include "report/report_int.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef enum format { FORMAT_number, FORMAT_count, FORMAT_seconds, FORMAT_relative } format;
+typedef enum table_id {
+    TABLE_quality,
+    TABLE_cost,
+    TABLE_trained,
+    TABLE_alone,
+    TABLE_against,
+    TABLE_corrupt,
+    TABLE_none
+} table_id;
+enum { COLUMNS_MAX = 64 };
+
+typedef struct column {
+    const char *path, *heading, *meaning;
+    const char *low, *high; /* paths of its interval; NULL: none */
+    int direction;
+    format format;
+} column;
+
+typedef struct columns {
+    rt_report *page;
+    column at[COLUMNS_MAX];
+    int n;
+} columns;
+
+static const struct {
+    table_id table;
+    column column;
+} known[] = {
+#define RT_COLUMN(table, path, heading, direction, format, meaning)                                          \
+    {TABLE_##table, {path, heading, meaning, NULL, NULL, direction, FORMAT_##format}},
+#include "report/columns.def"
+#undef RT_COLUMN
+};
+
+static rt_status join(rt_arena *a, const char **out, const char *first, const char *second,
+                      const char *third) {
+    rt_str text;
+    rt_str_init(&text);
+    rt_str_append(&text, first);
+    rt_str_append(&text, second);
+    rt_str_append(&text, third);
+    rt_status st = rt_str_status(&text);
+    if (st == RT_OK)
+        st = rt_arena_strdup(a, out, rt_str_text(&text));
+    rt_str_deinit(&text);
+    return st;
+}
+
+/* Keys as words. */
+static rt_status in_words(rt_arena *a, const char **out, const char *first, const char *key) {
+    RT_TRY(join(a, out, first, strcmp(key, "epkl") == 0 ? "EPKL" : key, ""));
+    for (char *s = (char *)*out; (s = strchr(s, '_')) != NULL;)
+        *s = ' ';
+    return RT_OK;
+}
+
+/* The column of `dir`/`name`, with its interval: `dir`/interval/`name`, or interval/auroc_`name` one level up for areas, or the
+ * neighbours single_min and single_max. */
+static rt_status find_interval(rt_report *p, column *c) {
+    static const struct {
+        const char *group, *low, *low_end, *high, *high_end;
+    } forms[] = {{"/single/", "/single_min/", "", "/single_max/", ""},
+                 {"/misclassification/", NULL, "", NULL, ""},
+                 {"/auroc/", "/interval/auroc_", "/0", "/interval/auroc_", "/1"},
+                 {"/aupr/", "/interval/aupr_", "/0", "/interval/aupr_", "/1"},
+                 {"/test/", "/test/interval/", "/0", "/test/interval/", "/1"}};
+    if (c->format != FORMAT_number)
+        return RT_OK;
+    for (int64_t i = 0; i < RT_COUNT(forms); i++) {
+        const char *at = strstr(c->path, forms[i].group), *dir,
+                   *name = at ? at + strlen(forms[i].group) : NULL;
+        if (!at)
+            continue;
+        if (!forms[i].low)
+            return RT_OK;
+        RT_TRY(rt_arena_strdup(&p->arena, &dir, c->path));
+        ((char *)dir)[at - c->path] = 0;
+        RT_TRY(join(&p->arena, &c->low, dir, forms[i].low, name));
+        RT_TRY(join(&p->arena, &c->low, c->low, forms[i].low_end, ""));
+        RT_TRY(join(&p->arena, &c->high, dir, forms[i].high, name));
+        return join(&p->arena, &c->high, c->high, forms[i].high_end, "");
+    }
+    return RT_OK;
+}
+
+static rt_status add_column(columns *t, column c) {
+    if (t->n == COLUMNS_MAX || !rt_report_any(t->page, c.path))
+        return RT_OK;
+    RT_TRY(find_interval(t->page, &c));
+    t->at[t->n++] = c;
+    return RT_OK;
+}
+
+static rt_status add_known(columns *t, table_id table) {
+    for (int64_t i = 0; i < RT_COUNT(known); i++)
+        if (known[i].table == table)
+            RT_TRY(add_column(t, known[i].column));
+    return RT_OK;
+}
+
+static bool is_known(const char *path) {
+    for (int64_t i = 0; i < RT_COUNT(known); i++)
+        if (strcmp(known[i].column.path, path) == 0)
+            return true;
+    return false;
+}
+
+/* ---- writing ---- */
+
+static void put_number(rt_str *out, double v, format f) {
+    if (f == FORMAT_count)
+        rt_report_si(out, v);
+    else if (f == FORMAT_seconds)
+        rt_report_seconds(out, v);
+    else if (f == FORMAT_relative)
+        rt_str_appendf(out, v >= 0.0995 ? "%.2f" : "%.3f", v);
+    else if (v != 0 && (fabs(v) < 0.00095 || fabs(v) >= 1e5))
+        rt_str_appendf(out, "%.2e", v);
+    else
+        rt_str_appendf(out, "%.*f", fabs(v) < 9.9995 ? 4 : 2, v);
+}
+
+static double column_extreme(const rt_report *p, const column *c, int direction, int *count) {
+    double best = NAN, v;
+    *count = 0;
+    for (int i = 0; i < p->n; i++)
+        if (rt_report_number(p->runs[i].root, c->path, &v)) {
+            ++*count;
+            if (isnan(best) || (direction > 0 ? v > best : v < best))
+                best = v;
+        }
+    return best;
+}
+
+void rt_report_run_tag(const rt_report *p, int run, rt_str *out) {
+    rt_str_appendf(out, "<span class=\"run c%d\"><i></i>", run % 8);
+    rt_report_escape(out, p->runs[run].name);
+    rt_str_append(out, "</span>");
+}
+
+static void put_cell(const rt_report *p, const column *c, int run, double largest, double best, rt_str *out) {
+    double v, low, high;
+    char exact[40];
+    if (!rt_report_number(p->runs[run].root, c->path, &v)) {
+        rt_str_append(out, "<td class=\"num none\">&ndash;</td>");
+        return;
+    }
+    rt_format_f64(exact, v);
+    rt_str_appendf(out, "<td class=\"num%s\" data-v=\"%s\" data-run=\"%d\" data-path=\"",
+                   v == best ? " best" : "", exact, run);
+    rt_report_escape(out, c->path);
+    rt_str_appendf(out, "\" title=\"%s\">", exact);
+    put_number(out, c->format == FORMAT_relative && largest > 0 ? v / largest : v, c->format);
+    if (c->low && rt_report_number(p->runs[run].root, c->low, &low) &&
+        rt_report_number(p->runs[run].root, c->high, &high)) {
+        rt_str_append(out, "<small>");
+        put_number(out, low, FORMAT_number);
+        rt_str_append(out, " &ndash; ");
+        put_number(out, high, FORMAT_number);
+        rt_str_append(out, "</small>");
+    }
+    rt_str_append(out, "</td>");
+}
+
+static bool has_any(const columns *t, int run) {
+    double v;
+    for (int i = 0; i < t->n; i++)
+        if (rt_report_number(t->page->runs[run].root, t->at[i].path, &v))
+            return true;
+    return false;
+}
+
+static void put_head(const columns *t, rt_str *out) {
+    rt_str_append(out, "<thead><tr><th scope=\"col\" class=\"name\">run</th>");
+    for (int i = 0; i < t->n; i++) {
+        const column *c = &t->at[i];
+        rt_str_appendf(out, "<th scope=\"col\" class=\"num\" data-direction=\"%d\" title=\"", c->direction);
+        rt_report_escape(out, c->meaning);
+        rt_str_append(out, "\">");
+        rt_report_escape(out, c->heading);
+        rt_str_append(out, c->direction > 0   ? "&nbsp;<b>&uarr;</b>"
+                           : c->direction < 0 ? "&nbsp;<b>&darr;</b>"
+                                              : "");
+        rt_str_append(out, "</th>");
+    }
+    rt_str_append(out, "</tr></thead>");
+}
+
+/* all: rows for runs without any value, too. */
+static void put_table(const columns *t, const char *caption, bool all, rt_str *out) {
+    const rt_report *p = t->page;
+    double best[COLUMNS_MAX], largest[COLUMNS_MAX];
+    if (t->n == 0 && !all)
+        return;
+    for (int i = 0; i < t->n; i++) {
+        int count;
+        largest[i] = column_extreme(p, &t->at[i], 1, &count);
+        best[i] = column_extreme(p, &t->at[i], t->at[i].direction, &count);
+        double worst = column_extreme(p, &t->at[i], -t->at[i].direction, &count);
+        if (best[i] == worst || t->at[i].direction == 0 || !p->comparable)
+            best[i] = NAN;
+    }
+    rt_str_append(out, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"");
+    rt_report_escape(out, caption);
+    rt_str_append(out, "\"><table class=\"sortable\"><caption>");
+    rt_report_escape(out, caption);
+    rt_str_append(out, "</caption>");
+    put_head(t, out);
+    rt_str_append(out, "<tbody>");
+    for (int r = 0; r < p->n; r++) {
+        if (!all && !has_any(t, r))
+            continue;
+        rt_str_appendf(out, "<tr data-run=\"%d\"><th scope=\"row\" class=\"name\">", r);
+        rt_report_run_tag(p, r, out);
+        const char *arch = rt_report_text(p->runs[r].root, "evaluation/arch"),
+                   *method = rt_report_text(p->runs[r].root, "evaluation/method");
+        if (all && arch) {
+            rt_str_append(out, "<small>");
+            rt_report_escape(out, method ? method : "");
+            rt_str_append(out, method ? ", " : "");
+            rt_report_escape(out, arch);
+            rt_str_append(out, "</small>");
+        } else if (all && !rt_report_find(p->runs[r].root, "evaluation")) {
+            rt_str_append(out, "<small>not evaluated</small>");
+        }
+        rt_str_append(out, "</th>");
+        for (int i = 0; i < t->n; i++)
+            put_cell(p, &t->at[i], r, largest[i], best[i], out);
+        rt_str_append(out, "</tr>");
+    }
+    rt_str_append(out, "</tbody></table></div>\n");
+}
+
+static rt_status known_table(rt_report *p, table_id table, const char *caption, rt_str *out) {
+    columns t = {.page = p};
+    RT_TRY(add_known(&t, table));
+    put_table(&t, caption, false, out);
+    return RT_OK;
+}
+
+/* ---- sections ---- */
+
+/* AUROC of each foreign data set by entropy: the measure every model has. */
+static rt_status add_foreign(columns *t, const char *what, const char *heading) {
+    const char **sets;
+    int n;
+    RT_TRY(rt_report_keys(t->page, "evaluation/sets", "ood:", &sets, &n));
+    for (int i = 0; i < n; i++) {
+        column c = {.direction = 1,
+                    .meaning =
+                        "area under the ROC curve of telling this data set from the test set by entropy"};
+        RT_TRY(join(&t->page->arena, &c.path, "evaluation/sets/", sets[i], what));
+        RT_TRY(join(&t->page->arena, &c.heading, heading, sets[i] + 4, ""));
+        RT_TRY(add_column(t, c));
+    }
+    return RT_OK;
+}
+
+rt_status rt_report_body_results(rt_report *p, rt_str *out) {
+    columns t = {.page = p};
+    RT_TRY(add_known(&t, TABLE_quality));
+    RT_TRY(add_foreign(&t, "/auroc/entropy", "AUROC "));
+    RT_TRY(add_known(&t, TABLE_cost));
+    put_table(&t, "Test set and cost; 95 % intervals below the values", true, out);
+    RT_TRY(known_table(p, TABLE_against, "Agreement with the teacher", out));
+    for (int r = 0; r < p->n; r++)
+        if (!rt_report_find(p->runs[r].root, "evaluation"))
+            return known_table(p, TABLE_trained, "As training left it, on validation rows", out);
+    return RT_OK;
+}
+
+rt_status rt_report_body_uncertainty(rt_report *p, rt_str *out) {
+    columns t = {.page = p};
+    const rt_metric_info *list;
+    int n = rt_metric_list(&list);
+    for (int i = 0; i < n; i++) {
+        column c = {.meaning = list[i].meaning};
+        RT_TRY(join(&p->arena, &c.path, "evaluation/sets/test/", list[i].name, ""));
+        if (is_known(c.path))
+            continue;
+        RT_TRY(in_words(&p->arena, &c.heading, "", list[i].name));
+        bool twice = false;
+        for (int k = 0; k < t.n; k++)
+            twice = twice || strcmp(t.at[k].path, c.path) == 0;
+        if (!twice)
+            RT_TRY(add_column(&t, c));
+    }
+    put_table(&t, "Means over the test set", false, out);
+    return known_table(p, TABLE_alone, "Members judged alone: mean, least to greatest", out);
+}
+
+static rt_status measures_table(rt_report *p, const char *dir, const char *group, const char *caption,
+                                rt_str *out) {
+    columns t = {.page = p};
+    const char **keys, *path;
+    int n;
+    RT_TRY(join(&p->arena, &path, dir, "/", group));
+    RT_TRY(rt_report_keys(p, path, "", &keys, &n));
+    for (int i = 0; i < n; i++) {
+        column c = {.direction = 1, .meaning = caption};
+        RT_TRY(join(&p->arena, &c.path, path, "/", keys[i]));
+        RT_TRY(in_words(&p->arena, &c.heading, "by ", keys[i]));
+        RT_TRY(add_column(&t, c));
+    }
+    put_table(&t, caption, false, out);
+    return RT_OK;
+}
+
+rt_status rt_report_body_roc(rt_report *p, rt_str *out) {
+    const char **sets, *dir, *caption;
+    int n;
+    RT_TRY(measures_table(p, "evaluation/sets/test/misclassification", "auroc",
+                          "Finding errors: area under the ROC curve", out));
+    RT_TRY(measures_table(p, "evaluation/sets/test/misclassification", "aupr",
+                          "Finding errors: area under the precision-recall curve", out));
+    RT_TRY(rt_report_keys(p, "evaluation/sets", "ood:", &sets, &n));
+    for (int i = 0; i < n; i++) {
+        RT_TRY(join(&p->arena, &dir, "evaluation/sets/", sets[i], ""));
+        RT_TRY(join(&p->arena, &caption, "Telling ", sets[i] + 4,
+                    " from the test set: area under the ROC curve"));
+        RT_TRY(measures_table(p, dir, "auroc", caption, out));
+    }
+    return RT_OK;
+}
+
+/* ---- corruptions: rows are kinds, columns runs; one table per metric ---- */
+
+static bool mean_of(rt_jval v, const char *path, double *out) {
+    rt_jval list = rt_report_find(v, path);
+    double sum = 0, x;
+    int64_t n = 0;
+    for (int64_t i = 0; i < rt_jval_len(list); i++)
+        if (rt_jval_f64(rt_jval_at(list, i), &x)) {
+            sum += x;
+            n++;
+        }
+    *out = n > 0 ? sum / (double)n : NAN;
+    return n > 0;
+}
+
+static rt_status corruption_row(rt_report *p, const char *kind, const char *metric, bool higher,
+                                rt_str *out) {
+    char exact[40];
+    const char *path;
+    double v, best = NAN;
+    int count = 0;
+    RT_TRY(join(&p->arena, &path, "evaluation/sets/corrupt/types/", kind, "/"));
+    RT_TRY(join(&p->arena, &path, path, metric, ""));
+    for (int r = 0; r < p->n; r++)
+        if (mean_of(p->runs[r].root, path, &v)) {
+            best = isnan(best) || (higher ? v > best : v < best) ? v : best;
+            count++;
+        }
+    rt_str_append(out, "<tr><th scope=\"row\" class=\"name\">");
+    rt_report_escape(out, kind);
+    rt_str_append(out, "</th>");
+    for (int r = 0; r < p->n; r++) {
+        if (!rt_report_find(p->runs[r].root, "evaluation/sets/corrupt"))
+            continue;
+        if (!mean_of(p->runs[r].root, path, &v)) {
+            rt_str_append(out, "<td class=\"num none\">&ndash;</td>");
+            continue;
+        }
+        rt_format_f64(exact, v);
+        rt_str_appendf(out, "<td class=\"num%s\" data-v=\"%s\" title=\"%s\">",
+                       count > 1 && p->comparable && v == best ? " best" : "", exact, exact);
+        put_number(out, v, FORMAT_number);
+        rt_str_append(out, "</td>");
+    }
+    rt_str_append(out, "</tr>");
+    return RT_OK;
+}
+
+rt_status rt_report_body_corruptions(rt_report *p, rt_str *out) {
+    static const struct {
+        const char *metric, *caption;
+        bool higher;
+    } tables[] = {{"accuracy", "Accuracy by kind of corruption, mean over severities", true},
+                  {"nll", "NLL by kind of corruption, mean over severities", false},
+                  {"brier", "Brier score by kind of corruption, mean over severities", false},
+                  {"ece", "ECE by kind of corruption, mean over severities", false}};
+    const char **kinds;
+    int n;
+    RT_TRY(known_table(p, TABLE_corrupt, "Means over all corruptions", out));
+    RT_TRY(rt_report_keys(p, "evaluation/sets/corrupt/types", "", &kinds, &n));
+    for (int64_t i = 0; i < RT_COUNT(tables); i++) {
+        rt_str_appendf(out,
+                       "<div class=\"scroll tab\" data-tab=\"%s\" tabindex=\"0\" role=\"region\" "
+                       "aria-label=\"%s\"><table class=\"sortable\"><caption>%s</caption>"
+                       "<thead><tr><th scope=\"col\" class=\"name\">corruption</th>",
+                       tables[i].metric, tables[i].caption, tables[i].caption);
+        for (int r = 0; r < p->n; r++) {
+            if (!rt_report_find(p->runs[r].root, "evaluation/sets/corrupt"))
+                continue;
+            rt_str_appendf(out, "<th scope=\"col\" class=\"num\" data-direction=\"%d\">",
+                           tables[i].higher ? 1 : -1);
+            rt_report_run_tag(p, r, out);
+            rt_str_append(out, "</th>");
+        }
+        rt_str_append(out, "</tr></thead><tbody>");
+        for (int k = 0; k < n; k++)
+            RT_TRY(corruption_row(p, kinds[k], tables[i].metric, tables[i].higher, out));
+        rt_str_append(out, "</tbody></table></div>\n");
+    }
+    return RT_OK;
+}
+
+/* ---- merged networks: rows are layers ---- */
+
+static void mean_cell(rt_jval layer, const char *key, rt_str *out) {
+    double v;
+    char exact[40];
+    if (!mean_of(layer, key, &v) && !rt_report_number(layer, key, &v)) {
+        rt_str_append(out, "<td class=\"num none\">&ndash;</td>");
+        return;
+    }
+    rt_format_f64(exact, v);
+    rt_str_appendf(out, "<td class=\"num\" data-v=\"%s\" title=\"%s\">", exact, exact);
+    put_number(out, v, FORMAT_number);
+    rt_str_append(out, "</td>");
+}
+
+static void layers_table(const rt_report *p, int run, rt_str *out) {
+    static const struct {
+        const char *key, *heading, *meaning;
+    } cells[] = {
+        {"n", "units", "units of the layer that may change places"},
+        {"row_entropy", "row entropy",
+         "mean entropy of the rows of the permutation matrix, nats; 0: a hard permutation"},
+        {"distance_before", "distance before", "mean distance of the models' weights, as they were"},
+        {"distance_after", "distance after", "and after permuting"},
+        {"correlation_before", "correlation before", "mean correlation of the models' weights, as they were"},
+        {"correlation_after", "correlation after", "and after permuting"},
+        {"std_before", "deviation before", "standard deviation of weights over models, as they were"},
+        {"std_after", "deviation after", "and after permuting"}};
+    rt_jval layers = rt_report_find(p->runs[run].root, "average/layers");
+    const char *method = rt_report_text(p->runs[run].root, "average/method");
+    rt_str_append(
+        out, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"layers\"><table><caption>");
+    rt_report_run_tag(p, run, out);
+    rt_str_append(out, ": layers");
+    if (method) {
+        rt_str_append(out, ", method ");
+        rt_report_escape(out, method);
+    }
+    rt_str_append(out, "; means over models</caption><thead><tr><th scope=\"col\" class=\"name\">layer</th>");
+    for (int64_t i = 0; i < RT_COUNT(cells); i++)
+        rt_str_appendf(out, "<th scope=\"col\" class=\"num\" title=\"%s\">%s</th>", cells[i].meaning,
+                       cells[i].heading);
+    rt_str_append(out, "</tr></thead><tbody>");
+    for (int64_t l = 0; l < rt_jval_len(layers); l++) {
+        rt_jval layer = rt_jval_at(layers, l);
+        const char *name = rt_report_text(layer, "name");
+        rt_str_append(out, "<tr><th scope=\"row\" class=\"name\">");
+        rt_report_escape(out, name ? name : "");
+        rt_str_append(out, "</th>");
+        for (int64_t i = 0; i < RT_COUNT(cells); i++)
+            if (i == 0 && rt_report_number(layer, "n", &(double){0})) {
+                double units = 0;
+                (void)rt_report_number(layer, "n", &units);
+                rt_str_appendf(out, "<td class=\"num\" data-v=\"%.0f\">%.0f</td>", units, units);
+            } else {
+                mean_cell(layer, cells[i].key, out);
+            }
+        rt_str_append(out, "</tr>");
+    }
+    rt_str_append(out, "</tbody></table></div>\n");
+}
+
+rt_status rt_report_body_average(rt_report *p, rt_str *out) {
+    for (int r = 0; r < p->n; r++)
+        if (rt_report_find(p->runs[r].root, "average/layers"))
+            layers_table(p, r, out);
+    return rt_report_body_matrices(p, out);
+}
+
+/* ---- headline ---- */
+
+static void card(const rt_report *p, const char *label, const column *c, rt_str *out) {
+    int count;
+    double v, best = column_extreme(p, c, c->direction, &count);
+    for (int r = 0; r < p->n && count > 0; r++)
+        if (rt_report_number(p->runs[r].root, c->path, &v) && v == best) {
+            rt_str_appendf(out, "<div class=\"card\"><dt>%s</dt><dd><span class=\"value\">", label);
+            put_number(out, v, c->format);
+            rt_str_append(out, "</span>");
+            rt_report_run_tag(p, r, out);
+            rt_str_append(out, "</dd></div>");
+            return;
+        }
+}
+
+rt_status rt_report_headline(rt_report *p, rt_str *out) {
+    static const struct {
+        const char *label, *path;
+    } cards[] = {{"highest accuracy", "evaluation/sets/test/accuracy"},
+                 {"lowest RMSE", "evaluation/sets/test/rmse"},
+                 {"lowest NLL", "evaluation/sets/test/nll"},
+                 {"best calibrated (ECE)", "evaluation/sets/test/ece"},
+                 {"finds its errors best (PRR)", "evaluation/sets/test/prr"},
+                 {"fewest FLOP", "evaluation/flops"}};
+    int evaluated = 0;
+    for (int r = 0; r < p->n; r++)
+        evaluated += rt_report_find(p->runs[r].root, "evaluation") != NULL;
+    if (evaluated == 0 || !p->comparable)
+        return RT_OK;
+    rt_str_append(out, "<dl class=\"cards\">");
+    for (int64_t i = 0; i < RT_COUNT(cards); i++)
+        for (int64_t k = 0; k < RT_COUNT(known); k++)
+            if (strcmp(known[k].column.path, cards[i].path) == 0) {
+                card(p, cards[i].label, &known[k].column, out);
+                break;
+            }
+    columns foreign = {.page = p};
+    RT_TRY(add_foreign(&foreign, "/auroc/entropy", "finds foreign data best: "));
+    for (int i = 0; i < RT_MIN(foreign.n, 1); i++) {
+        rt_str label;
+        rt_str_init(&label);
+        rt_report_escape(&label, foreign.at[i].heading);
+        rt_str_append(&label, " (AUROC)");
+        card(p, rt_str_text(&label), &foreign.at[i], out);
+        rt_str_deinit(&label);
+    }
+    rt_str_append(out, "</dl>\n");
+    return RT_OK;
+}
