@@ -14,6 +14,7 @@
 #ifndef RT_AVERAGE_AVERAGE_H
 #define RT_AVERAGE_AVERAGE_H
 
+#include "base/json.h"
 #include "base/rng.h"
 #include "train/train.h"
 
@@ -94,12 +95,13 @@ typedef struct rt_average {
     rt_dataset *data;
     rt_subset train, valid; /* as training cuts them; valid.n may be 0 */
     bool regression;
-    rt_model *model;     /* the first run: what the result is saved as */
+    rt_model **loaded; /* runs, in order; the first is what the result is saved as */
+    int nloaded;
     rt_student *student; /* the network without dropout, over params */
     rt_params *params;
     int64_t floats; /* of a block */
     int models;
-    const char **names;   /* "runs/teacher", or "runs/teacher, member 3" */
+    char **names;         /* "runs/teacher", or "runs/teacher, member 3" */
     const float **blocks; /* weights of each; read only */
     rt_symmetry sym;
     /* what a method fills in */
@@ -108,6 +110,7 @@ typedef struct rt_average {
     int64_t *perms;  /* (models, sym.total): permutations; the identity unless set */
     float **matrix;  /* (models, sym.groups): soft methods leave (n, n) matrices; NULL: perms. Owned */
     bool *used;      /* (models): soups may leave some out */
+    bool keep_scale; /* repair is not wanted: soups, whose models lie together */
 } rt_average;
 
 RT_INLINE float **rt_average_matrix(const rt_average *a, int model, int group) {
@@ -115,6 +118,10 @@ RT_INLINE float **rt_average_matrix(const rt_average *a, int model, int group) {
 }
 RT_INLINE int64_t *rt_average_perms(const rt_average *a, int model) {
     return a->perms + model * a->sym.total;
+}
+/* The weights of a model as they go into the mean. */
+RT_INLINE const float *rt_average_block(const rt_average *a, int model) {
+    return a->aligned[model] ? a->aligned[model] : a->blocks[model];
 }
 
 /* Loads and compares the runs, opens the data, finds the symmetries. What cannot be averaged is refused with
@@ -128,10 +135,10 @@ rt_status rt_average_progress(const rt_average *a, const char *what, double done
 /* Makes aligned[m] from blocks[m] and perms[m], and proves on rows of the data that it computes the same:
  * |f - f'| <= 1e-4 of the largest |f|; else RT_E_FAILED. */
 rt_status rt_average_align(rt_average *a, int model) RT_MUST_CHECK;
-/* out = mean of the aligned blocks that are used. */
+/* out = mean of the blocks that are used, aligned. */
 void rt_average_mean(rt_average *a);
 
-/* ---- tools for methods (measure.c, statistics.c, repair.c) ---- */
+/* ---- tools for methods (average_measure.c, bn_refresh.c, repair.c) ---- */
 
 typedef struct rt_average_score {
     double accuracy; /* NaN of a regression */
@@ -140,15 +147,17 @@ typedef struct rt_average_score {
 /* Of n blocks each on its own; `together` (may be NULL): their predictions averaged. */
 rt_status rt_average_measure(const rt_average *a, const rt_subset *set, const float *const *blocks, int n,
                              rt_average_score *each, rt_average_score *together) RT_MUST_CHECK;
-/* The rows to judge by while averaging: validation rows, or training rows where there are none; borrowed. */
-const rt_subset *rt_average_rows(const rt_average *a);
+/* The rows to judge by while averaging: validation rows, or training rows where there are none. At most
+ * `most` of them, spread evenly; 0: all. */
+rt_status rt_average_rows(const rt_average *a, int64_t most, rt_subset *out) RT_MUST_CHECK;
 
 bool rt_average_has_bn(const rt_average *a);
-/* Running statistics of batch normalisation become the means of the batches' over training rows (a cumulative
- * mean, in train mode, in a fixed order). Nothing happens without BN. */
-rt_status rt_average_refresh_bn(const rt_average *a, float *block) RT_MUST_CHECK;
+/* Running statistics of batch normalisation become the means of the batches' over `rows` training rows (0:
+ * --stat-rows): a cumulative mean, in train mode, in a fixed order. Nothing happens without BN, or with
+ * --no-refresh-bn. */
+rt_status rt_average_refresh_bn(const rt_average *a, float *block, int64_t rows) RT_MUST_CHECK;
 /* Rescales units that no BN follows, layer by layer, so that mean and deviation of what enters their
- * activation are the means of the models' (aligned). Folded into weights and biases. */
+ * activation are the means of the models' (aligned, used). Folded into weights and biases. */
 rt_status rt_average_repair(const rt_average *a, float *block) RT_MUST_CHECK;
 
 /* ---- methods: average_methods.def ---- */
@@ -161,5 +170,21 @@ const rt_average_method *rt_average_method_find(const char *name); /* NULL if un
 #define RT_AVERAGE_METHOD(id, name, meaning) rt_status rt_average_by_##id(rt_average *a) RT_MUST_CHECK;
 #include "average/average_methods.def"
 #undef RT_AVERAGE_METHOD
+
+/* ---- the verb (average_run.c) ---- */
+typedef struct rt_average_board {                   /* scores on some rows */
+    int64_t rows;                                   /* 0: there are none */
+    rt_average_score mean, best, average, ensemble; /* models: mean, and the one that is best on these rows */
+} rt_average_board;
+typedef struct rt_average_result {
+    int models, used;
+    int64_t parameters;
+    bool regression;
+    double seconds;
+    rt_average_board valid, test;
+} rt_average_result;
+void rt_average_write_scores(rt_json *j, const rt_average_result *r); /* "scores": {...} */
+rt_status rt_average_run(const rt_config *c, const char *const *runs, int nruns, rt_pool *pool,
+                         const rt_average_hooks *hooks, rt_average_result *out) RT_MUST_CHECK;
 
 #endif

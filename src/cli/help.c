@@ -16,9 +16,8 @@ enum { HELP_WIDTH = 100, FLAG_COLUMN = 30 };
 static const struct {
     const char *first, *title;
 } groups[] = {
-    {"data", "Data"},           {"arch", "Network"},  {"members", "Ensemble"},
-    {"epochs", "Optimisation"}, {"seed", "This run"}, {"ood", "Evaluation"},
-    {"config", "Everywhere"},
+    {"data", "Data"},           {"arch", "Network"},  {"method", "Method"},  {"members", "Ensemble"},
+    {"epochs", "Optimisation"}, {"seed", "This run"}, {"ood", "Evaluation"}, {"config", "Everywhere"},
 };
 
 void cli_params_each(unsigned verb, cli_param_fn fn, void *user) {

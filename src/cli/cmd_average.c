@@ -1,0 +1,117 @@
+/*
+ * cmd_average.c - retort average: one network of several, by aligning and averaging their weights.
+ */
+#include "average/average.h"
+#include "base/timer.h"
+#include "cli/cli.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const double REDRAW_SECONDS = 0.1;
+
+typedef struct show {
+    cli_term *term;
+    char last[48]; /* what was said last, where there is no line to redraw */
+    double shown;
+} show;
+
+static void progress(void *user, const char *what, double done) {
+    show *s = user;
+    char line[96];
+    const double now = rt_time_now();
+    const bool new = strcmp(s->last, what) != 0;
+    if (s->term->progress == CLI_PROGRESS_NONE || (!new &&now - s->shown < REDRAW_SECONDS))
+        return;
+    s->shown = now;
+    snprintf(s->last, sizeof s->last, "%s", what);
+    if (s->term->progress == CLI_PROGRESS_PLAIN) {
+        if (new)
+            cli_say(s->term, "%s", what);
+        return;
+    }
+    if (isfinite(done))
+        snprintf(line, sizeof line, "%s  %3.0f%%", what, 100 * done);
+    else
+        snprintf(line, sizeof line, "%s", what);
+    cli_term_draw(s->term, line);
+}
+
+static void row(cli_table *t, const char *name, const rt_average_board *b, const rt_average_score *s) {
+    cli_table_cell(t, "%s", name);
+    for (int i = 0; i < 2; i++) {
+        if (b[i].rows == 0)
+            continue;
+        if (isfinite(s[i].accuracy))
+            cli_table_cell(t, "%.4f", s[i].accuracy);
+        cli_table_cell(t, "%.4f", s[i].loss);
+    }
+}
+
+static void print_table(const rt_average_result *r, rt_str *out, bool colour) {
+    const rt_average_board b[2] = {r->valid, r->test};
+    char align[8] = "l", models[48];
+    cli_table t;
+    rt_str heads;
+    rt_str_init(&heads);
+    rt_str_append(&heads, "network");
+    for (int i = 0; i < 2; i++) {
+        if (b[i].rows == 0)
+            continue;
+        if (!r->regression) {
+            rt_str_appendf(&heads, "|%s acc", i ? "test" : "valid");
+            strcat(align, "r");
+        }
+        rt_str_appendf(&heads, "|%s loss", i ? "test" : "valid");
+        strcat(align, "r");
+    }
+    cli_table_init(&t, align, rt_str_text(&heads));
+    snprintf(models, sizeof models, "%d models, mean", r->models);
+    row(&t, models, b, (rt_average_score[]){b[0].mean, b[1].mean});
+    row(&t, "  best of them", b, (rt_average_score[]){b[0].best, b[1].best});
+    row(&t, "  their ensemble", b, (rt_average_score[]){b[0].ensemble, b[1].ensemble});
+    snprintf(models, sizeof models, "average of %d", r->used);
+    row(&t, models, b, (rt_average_score[]){b[0].average, b[1].average});
+    cli_table_print(&t, out, colour);
+    cli_table_deinit(&t);
+    rt_str_deinit(&heads);
+}
+
+static rt_status print_result(rt_cli *c, const rt_average_result *r) {
+    rt_str out;
+    rt_status st;
+    rt_str_init(&out);
+    if (c->config.json) {
+        rt_json j;
+        cli_json_begin(&j, &out);
+        rt_json_str(&j, "run", c->config.out);
+        rt_json_str(&j, "method", c->config.method);
+        rt_json_i64(&j, "models", r->models);
+        rt_json_i64(&j, "used", r->used);
+        rt_json_i64(&j, "parameters", r->parameters);
+        rt_average_write_scores(&j, r);
+        st = cli_json_end(c, &j);
+    } else {
+        print_table(r, &out, c->term.colour_out);
+        st = cli_print(&out);
+    }
+    rt_str_deinit(&out);
+    return st;
+}
+
+rt_status cli_cmd_average(rt_cli *c) {
+    rt_pool *pool = NULL;
+    rt_average_result r;
+    show s = {.term = &c->term};
+    rt_status st;
+    RT_TRY(cli_require(c, "data", c->config.data));
+    RT_TRY(cli_require(c, "out", c->config.out));
+    if (!rt_config_is_set(&c->config, "method"))
+        RT_TRY(rt_config_set(&c->config, RT_VERB_AVERAGE, "method", "match", "default", false));
+    RT_TRY(cli_pool_create(c, &pool));
+    st = rt_average_run(&c->config, c->args, c->nargs, pool,
+                        &(rt_average_hooks){.progress = progress, .user = &s, .stop = cli_stop()}, &r);
+    cli_term_close(&c->term);
+    rt_pool_destroy(&pool);
+    return st == RT_OK ? print_result(c, &r) : st;
+}
