@@ -25,6 +25,7 @@ check-long: check
 	@tests/golden/parity_live $(BUILD)
 	@tests/golden/objectives_live $(BUILD)
 	@tests/golden/corruptions_live $(BUILD)
+	@tests/golden/metrics_live $(BUILD)
 	@tools/check_sanitizers
 
 bench:

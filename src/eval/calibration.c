@@ -10,8 +10,6 @@
 #include "eval/eval_int.h"
 #include <math.h>
 
-enum { BINS_MAX = 1000 };
-
 int rt_ece_bin(double confidence, int bins) {
     int b = (int)ceil(confidence * bins) - 1;
     b = RT_MIN(RT_MAX(b, 0), bins - 1);
@@ -20,23 +18,6 @@ int rt_ece_bin(double confidence, int bins) {
     while (b < bins - 1 && confidence > (double)(b + 1) / bins)
         b++;
     return b;
-}
-
-double rt_eval_ece(const float *p, const int32_t *y, int64_t n, int64_t k, int bins) {
-    double gap[BINS_MAX] = {0}; /* sum of right - confidence */
-    if (bins < 1 || bins > BINS_MAX)
-        return NAN;
-    for (int64_t i = 0; i < n; i++) {
-        int64_t top = rt_argmax(p + i * k, k);
-        double conf = (double)p[i * k + top];
-        if (!(conf >= 0 && conf <= 2))
-            return NAN;
-        gap[rt_ece_bin(conf, bins)] += (top == y[i] ? 1 : 0) - conf;
-    }
-    double sum = 0;
-    for (int b = 0; b < bins; b++)
-        sum += fabs(gap[b]);
-    return sum / (double)n;
 }
 
 rt_status rt_eval_reliability(const rt_eval_input *in, rt_reliability *out) {

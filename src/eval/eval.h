@@ -146,19 +146,11 @@ extern const double rt_interval_levels[RT_INTERVAL_LEVELS]; /* .1, .2, ... .9, .
 rt_status rt_eval_coverage(const rt_eval_input *in, const double *level, int levels,
                            double *coverage) RT_MUST_CHECK;
 
-/* ---- single metrics of plain arrays ---- */
+/* ---- probabilities ---- */
 
-double rt_eval_accuracy(const float *p, const int32_t *y, int64_t n, int64_t k);
-double rt_eval_nll(const float *p, const int32_t *y, int64_t n,
-                   int64_t k); /* mean -ln p_y, p floored at 1e-12 */
-double rt_eval_brier(const float *p, const int32_t *y, int64_t n,
-                     int64_t k); /* mean sum_c (p_c - 1[c = y])^2 */
-double rt_eval_ece(const float *p, const int32_t *y, int64_t n, int64_t k, int bins);
-double rt_eval_entropy(const float *p, int64_t n, int64_t k); /* mean predictive entropy, nats */
+double rt_eval_entropy(const float *p, int64_t n, int64_t k); /* mean over rows of -sum p ln p, nats */
 /* logits (n, m, k) -> p (n, k), the mean over members of softmax; member_p (n, m, k) may be NULL. */
 void rt_eval_softmax_mean(const float *logits, float *p, float *member_p, int64_t n, int64_t m, int64_t k);
-double rt_eval_mutual_information(const float *member_p, int64_t n, int64_t m, int64_t k);
-double rt_eval_disagreement(const float *member_p, int64_t n, int64_t m, int64_t k);
 /* One Dirichlet with alpha = e^z + offset, z (k): its mean goes to p (may be NULL). Nats; total = data +
  * knowledge. */
 typedef struct rt_dirichlet {
@@ -166,12 +158,8 @@ typedef struct rt_dirichlet {
 } rt_dirichlet;
 rt_dirichlet rt_dirichlet_uncertainty(const float *z, float *p, int64_t k, double offset);
 /* z (n, m, k) -> p (n, k), member_p (n, m, k): means of m Dirichlets each. Returns the mean of their own
- * knowledge uncertainties; that of their differences (rt_eval_mutual_information of member_p) comes on
- * top. */
+ * knowledge uncertainties; that of their differences comes on top. */
 double rt_eval_dirichlet_mean(const float *z, float *p, float *member_p, int64_t n, int64_t m, int64_t k,
                               double offset);
-double rt_eval_rmse(const float *mu, const float *y, int64_t n, int64_t m);
-double rt_eval_gaussian_nll(const float *mu, const float *var, const float *y, int64_t n,
-                            int64_t m); /* mixture, log-sum-exp */
 
 #endif

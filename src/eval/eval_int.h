@@ -113,13 +113,4 @@ typedef struct rt_metric_def {
 } rt_metric_def;
 int rt_metric_defs(const rt_metric_def **out);
 
-/* First of the largest entries. */
-RT_INLINE int64_t rt_argmax(const float *p, int64_t k) {
-    int64_t best = 0;
-    for (int64_t c = 1; c < k; c++)
-        if (p[c] > p[best])
-            best = c;
-    return best;
-}
-
 #endif

@@ -62,20 +62,12 @@ void rt_order_deinit(rt_order *o) {
 
 static const rt_ranking undefined = {NAN, NAN, NAN, NULL};
 
+/* One pass: the area of PRR is P n less what was answered, sum over groups of size (tp + pos/2). A precision
+ * is taken after every group, whether it has positive rows or not: which ones do is random in a bootstrap
+ * draw, and a mispredicted branch costs more than a division. */
 rt_ranking rt_order_ranking(const rt_order *o, const uint16_t *count) {
     rt_ranking r = undefined;
-    int64_t all = 0, positives = 0;
-    for (int64_t i = 0; i < o->n; i++) {
-        const int64_t w = count[o->row[i]];
-        all += w;
-        positives += o->positive[i] ? w : 0;
-    }
-    const int64_t negatives = all - positives;
-    r.reason = positives == 0 ? "no positive rows" : negatives == 0 ? "no negative rows" : NULL;
-    if (r.reason)
-        return r;
-
-    int64_t tp = 0, fp = 0, pos = 0, both = 0, pairs2 = 0, area2 = 0;
+    int64_t tp = 0, seen = 0, pos = 0, both = 0, pairs2 = 0, answered2 = 0;
     double aupr = 0, precision = 1;
     for (int64_t i = 0; i < o->n; i++) {
         const int64_t w = count[o->row[i]];
@@ -83,22 +75,23 @@ rt_ranking rt_order_ranking(const rt_order *o, const uint16_t *count) {
         pos += w & -(int64_t)o->positive[i];
         if (!o->last[i])
             continue;
-        const int64_t neg = both - pos;
-        pairs2 += neg * (2 * tp + pos);
-        area2 += both * (2 * (positives - tp) - pos);
-        if (pos > 0) {
-            const double before = tp + fp > 0 ? (double)tp / (double)(tp + fp) : precision;
-            precision = (double)(tp + pos) / (double)(tp + fp + both);
-            aupr += (double)pos * (before + precision);
-        }
+        pairs2 += (both - pos) * (2 * tp + pos);
+        answered2 += both * (2 * tp + pos);
         tp += pos;
-        fp += neg;
+        seen += both;
+        const double before = precision;
+        if (seen > 0)
+            precision = (double)tp / (double)seen;
+        aupr += (double)pos * (before + precision);
         pos = both = 0;
     }
-    const double n = (double)all, e = (double)positives / n;
-    r.auroc = (double)pairs2 / 2 / ((double)positives * (double)negatives);
-    r.aupr = aupr / 2 / (double)positives;
-    r.prr = (e / 2 - (double)area2 / 2 / (n * n)) / (e * (1 - e) / 2);
+    const double p = (double)tp, n = (double)seen, e = p / n;
+    r.reason = tp == 0 ? "no positive rows" : tp == seen ? "no negative rows" : NULL;
+    if (r.reason)
+        return r;
+    r.auroc = (double)pairs2 / 2 / (p * (n - p));
+    r.aupr = aupr / 2 / p;
+    r.prr = (e / 2 - (p * n - (double)answered2 / 2) / (n * n)) / (e * (1 - e) / 2);
     return r;
 }
 

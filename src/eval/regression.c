@@ -72,23 +72,3 @@ rt_status rt_eval_coverage(const rt_eval_input *in, const double *level, int lev
         coverage[l] /= (double)in->n;
     return RT_OK;
 }
-
-double rt_eval_rmse(const float *mu, const float *y, int64_t n, int64_t m) {
-    double sum = 0;
-    for (int64_t i = 0; i < n; i++) {
-        double mean = 0;
-        for (int64_t j = 0; j < m; j++)
-            mean += (double)mu[i * m + j];
-        double d = mean / (double)m - (double)y[i];
-        sum += d * d;
-    }
-    return sqrt(sum / (double)n);
-}
-
-double rt_eval_gaussian_nll(const float *mu, const float *var, const float *y, int64_t n, int64_t m) {
-    const rt_eval_input in = {.regression = true, .n = n, .m = m, .mu = mu, .var = var, .target = y};
-    double total = 0;
-    for (int64_t i = 0; i < n; i++)
-        total += rt_gauss_row_nll(&in, i);
-    return total / (double)n;
-}

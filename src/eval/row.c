@@ -126,10 +126,10 @@ static double entropy_of(const double *p, const double *ln_p, int64_t k) {
     return h;
 }
 
-/* (1 + d) ln(1 + d) - d, given ln(1 + d). */
-static double divergence(double d, double ln_ratio) {
+/* x ln x - d, d = x - 1. */
+static double divergence(double x, double ln_x, double d) {
     if (fabs(d) > 0.05)
-        return (1 + d) * ln_ratio - d;
+        return x * ln_x - d;
     double sum = 0;
     for (int i = 11; i >= 2; i--) /* sum (-d)^i / (i (i - 1)) */
         sum = 1.0 / (i * (i - 1)) - d * sum;
@@ -149,7 +149,7 @@ static double information_of(const rt_row *r, int64_t m, int64_t k) {
             if (q <= 0)
                 continue;
             const double d = (c == r->top ? r->rest - rest : p[c] - q) / q;
-            sum += q * (p[c] > 0 ? divergence(d, ln_p[c] - r->ln_p[c]) : 1);
+            sum += q * (p[c] > 0 ? divergence(p[c] / q, ln_p[c] - r->ln_p[c], d) : 1);
         }
     }
     return sum / (double)m;

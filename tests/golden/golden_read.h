@@ -19,7 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { GOLDEN_KEYS = 20, GOLDEN_NUMBERS = 4096, GOLDEN_NAME = 32 };
+enum { GOLDEN_KEYS = 32, GOLDEN_NUMBERS = 4096, GOLDEN_NAME = 32 };
 
 typedef struct golden_case {
     char name[GOLDEN_NAME];

@@ -1,95 +1,110 @@
 /*
  * test_metrics.c - every metric against a hand-computed example and against a brute-force twin: the
- * definition written a second time, without the shortcuts, on random predictions.
+ * definition written a second time, without the shortcuts, on random predictions. Then what is not defined,
+ * and what is refused.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include "base/rng.h"
-#include "eval/eval.h"
-#include <math.h>
-#include <string.h>
-
-static void near(double got, double want, double tol) {
-    if (!(fabs(got - want) <= tol))
-        fail_msg("got %.15g, wanted %.15g +- %g", got, want, tol);
-}
+#include "unit/eval/eval_case.h"
 
 /* ---- by hand ---- */
 
-static const float hand_p[] = {0.7f, 0.2f, 0.1f, 0.1f, 0.8f, 0.1f, 0.4f, 0.4f, 0.2f};
-static const int32_t hand_y[] = {0, 2, 1};
-
-static void accuracy_by_hand(void **state) {
-    (void)state;
-    near(rt_eval_accuracy(hand_p, hand_y, 3, 3), 1.0 / 3, 1e-15); /* the tie of row 2 goes to class 0 */
+/* Rows of probabilities as the logits of one member. */
+static rt_eval_input from_p(float *logits, const double *p, const int32_t *y, int64_t n, int64_t m,
+                            int64_t k) {
+    for (int64_t i = 0; i < n * m * k; i++)
+        logits[i] = (float)log(p[i]);
+    return (rt_eval_input){.n = n, .m = m, .k = k, .logits = logits, .label = y};
 }
 
-static void nll_by_hand(void **state) {
+static void classes_by_hand(void **state) {
     (void)state;
-    near(rt_eval_nll(hand_p, hand_y, 3, 3), -(log(0.7) + log(0.1) + log(0.4)) / 3, 1e-7);
-    const float zero[] = {1, 0};
-    const int32_t one = 1;
-    near(rt_eval_nll(zero, &one, 1, 2), 27.631021115928547, 1e-9); /* floored at 1e-12 */
+    const double p[] = {0.7, 0.2, 0.1, 0.1, 0.8, 0.1, 0.4, 0.4, 0.2};
+    const int32_t y[] = {0, 2, 1};
+    float z[9];
+    rt_eval_input in = from_p(z, p, y, 3, 1, 3);
+    near(metric(&in, "accuracy"), 1.0 / 3, 1e-15); /* the tie of row 2 goes to class 0 */
+    near(metric(&in, "nll"), -(log(0.7) + log(0.1) + log(0.4)) / 3, 1e-7);
+    near(metric(&in, "brier"), ((0.09 + 0.04 + 0.01) + (0.01 + 0.64 + 0.81) + (0.16 + 0.36 + 0.04)) / 3,
+         1e-7);
+    near(metric(&in, "ece"), (0.3 + 0.8 + 0.4) / 3, 1e-7); /* each alone in its bin */
+    /* wrong are the first and the last by 1 - p: .6 wrong, .3 right, .2 wrong */
+    near(metric(&in, "prr"), 0, 1e-12);
+    in.temperature = 1;
+    near(metric(&in, "temperature"), 1, 0);
+    near(metric(&in, "nll_calibrated"), metric(&in, "nll"), 1e-12);
+    near(metric(&in, "ece_calibrated"), metric(&in, "ece"), 1e-12);
+    in.temperature = 0.5; /* squares: .49/.54, .64/.66, 1/2.25 */
+    near(metric(&in, "nll_calibrated"), -(log(.49 / .54) + log(.01 / .66) + log(.16 / .36)) / 3, 1e-6);
 }
 
-static void brier_by_hand(void **state) {
+static void floor_of_nll(void **state) {
     (void)state;
-    double want = (0.09 + 0.04 + 0.01) + (0.01 + 0.64 + 0.81) + (0.16 + 0.36 + 0.04);
-    near(rt_eval_brier(hand_p, hand_y, 3, 3), want / 3, 1e-7);
+    const float z[] = {0, -200};
+    const int32_t y = 1;
+    const rt_eval_input in = {.n = 1, .m = 1, .k = 2, .logits = z, .label = &y, .temperature = 1};
+    near(metric(&in, "nll"), 27.631021115928547, 1e-9); /* p is floored at 1e-12 */
+    near(metric(&in, "nll_calibrated"), 27.631021115928547, 1e-9);
 }
 
-static void ece_by_hand(void **state) {
+static void members_by_hand(void **state) {
     (void)state;
-    /* ten bins: .7 right (gap .3), .8 wrong (.8), .4 wrong (.4) */
-    near(rt_eval_ece(hand_p, hand_y, 3, 3, 10), (0.3 + 0.8 + 0.4) / 3, 1e-7);
-    /* one bin: accuracy 1/3 against a mean confidence of 1.9/3 */
-    near(rt_eval_ece(hand_p, hand_y, 3, 3, 1), (1.9 - 1) / 3, 1e-7);
+    /* the teachers of METHODS: MKL = sum_c pbar (ln pbar - mean ln p) = EPKL - MI */
+    const double p[] = {.7, .2, .1, .5, .3, .2, .8, .1, .1, .6, .3, .1};
+    float z[12];
+    const rt_eval_input in = from_p(z, p, NULL, 1, 4, 3);
+    near(metric(&in, "epkl") - metric(&in, "mutual_information"), 0.035965172510, 1e-7);
+    near(metric(&in, "disagreement"), 0, 0);
+    near(metric(&in, "diversity"), metric(&in, "epkl") * 4 / 3, 1e-15);
+    near(metric(&in, "entropy"), metric(&in, "expected_entropy") + metric(&in, "mutual_information"), 1e-15);
+    /* members that are sure of different classes: all uncertainty is knowledge; pairs 01, 02 differ */
+    const float sure[] = {100, 0, 0, 100, 0, 100};
+    const rt_eval_input three = {.n = 1, .m = 3, .k = 2, .logits = sure};
+    near(metric(&three, "mutual_information"), log(3) - 2 * log(2) / 3, 1e-15);
+    near(metric(&three, "expected_entropy"), 0, 1e-40);
+    near(metric(&three, "disagreement"), 2.0 / 3, 1e-15);
+    near(metric(&three, "diversity"), 100 * 2.0 / 3,
+         1e-12); /* KL of sure and opposite is the gap of logits */
 }
 
-static void ece_borders(void **state) {
+/* Knowledge of sure rows, far below the rounding of an entropy: with rests e1, e2 it is mean e ln(e / mean). */
+static void sure_rows_keep_their_digits(void **state) {
     (void)state;
-    /* 0.5 belongs to (0, 0.5]: alone with the wrong row of confidence 0.25; 1.0 belongs to the last bin. k =
-     * 1 lets confidence be free. */
-    const float p[] = {0.5f, 0.25f, 1.0f, 0.75f, 0.0f};
-    const int32_t y[] = {0, 1, 0, 1, 1};
-    double low = fabs((1 - 0.5) + (0 - 0.25) + (0 - 0.0)), high = fabs((1 - 1.0) + (0 - 0.75));
-    near(rt_eval_ece(p, y, 5, 1, 2), (low + high) / 5, 1e-15);
-    const float nan_p[] = {NAN};
-    assert_true(isnan(rt_eval_ece(nan_p, y, 1, 1, 15)));
-}
-
-static void entropy_by_hand(void **state) {
-    (void)state;
-    const float p[] = {0.5f, 0.5f, 1, 0};
-    near(rt_eval_entropy(p, 2, 2), log(2) / 2, 1e-15);
-}
-
-static void diversity_by_hand(void **state) {
-    (void)state;
-    /* two members that are sure of different classes: all uncertainty is knowledge */
-    const float p[] = {1, 0, 0, 1, 0.5f, 0.5f, 0.5f, 0.5f};
-    near(rt_eval_mutual_information(p, 2, 2, 2), log(2) / 2, 1e-15);
-    near(rt_eval_disagreement(p, 2, 2, 2), 0.5, 1e-15);
-    const float three[] = {1, 0, 0, 1, 0, 1}; /* pairs: 01 differ, 02 differ, 12 agree */
-    near(rt_eval_disagreement(three, 1, 3, 2), 2.0 / 3, 1e-15);
-    assert_true(isnan(rt_eval_disagreement(three, 1, 1, 2)));
+    for (int gap = 10; gap <= 80; gap += 10) {
+        const float z[] = {(float)gap, 0, (float)(gap + 1), 0};
+        const rt_eval_input in = {.n = 1, .m = 2, .k = 2, .logits = z};
+        const double e1 = 1 / (1 + exp(gap)), e2 = 1 / (1 + exp(gap + 1)), e = (e1 + e2) / 2;
+        const double want = (e1 * log(e1 / e) + e2 * log(e2 / e)) / 2;
+        double measure[RT_MEASURES_MAX];
+        const char *why[RT_MEASURES_MAX];
+        near(metric(&in, "mutual_information") / want, 1, 2 * exp(-gap) + 1e-10);
+        assert_int_equal(rt_eval_measures(&in, measure, why), RT_OK);
+        near(measure[rt_measure_find("confidence", false)] / e, 1, 1e-10);
+    }
 }
 
 static void regression_by_hand(void **state) {
     (void)state;
     const float mu[] = {1, 3, 0, 0}, var[] = {1, 1, 4, 4}, y[] = {1, 2};
-    near(rt_eval_rmse(mu, y, 2, 2), sqrt((1.0 + 4.0) / 2), 1e-12);
+    const rt_eval_input in = {.regression = true, .n = 2, .m = 2, .mu = mu, .var = var, .target = y};
+    near(metric(&in, "rmse"), sqrt((1.0 + 4.0) / 2), 1e-12);
     double half_ln_2pi = 0.91893853320467274;
     double row0 = -log(0.5 * (exp(-half_ln_2pi) + exp(-half_ln_2pi - 2)));
     double row1 = half_ln_2pi + 0.5 * log(4) + 0.5;
-    near(rt_eval_gaussian_nll(mu, var, y, 2, 2), (row0 + row1) / 2, 1e-12);
-    const float far_mu[] = {0}, far_y[] = {1000},
-                one[] = {1}; /* the density underflows, its logarithm does not */
-    near(rt_eval_gaussian_nll(far_mu, one, far_y, 1, 1), half_ln_2pi + 500000, 1e-6);
+    near(metric(&in, "nll"), (row0 + row1) / 2, 1e-12);
+    near(metric(&in, "data_variance"), 2.5, 1e-15);
+    near(metric(&in, "knowledge_variance"), 0.5, 1e-15);
+    near(metric(&in, "total_variance"), 3, 1e-15);
+    /* F(1) = (1/2 + Phi(-2)) / 2 = .2614, inside from level .4773; F(2) = Phi(1) = .8413, from .6827 */
+    near(metric(&in, "interval_error"), (.1 + .2 + .3 + .4 + 0 + .1 + .3 + .2 + .1 + .05) / 10, 1e-12);
+    double coverage[4];
+    const double level[] = {0.47, 0.48, 0.68, 0.69};
+    assert_int_equal(rt_eval_coverage(&in, level, 4, coverage), RT_OK);
+    near(coverage[0], 0, 0);
+    near(coverage[1], 0.5, 0);
+    near(coverage[2], 0.5, 0);
+    near(coverage[3], 1, 0);
+    const float zero = 0, one = 1, far = 1000; /* the density underflows, its logarithm does not */
+    const rt_eval_input off = {.regression = true, .n = 1, .m = 1, .mu = &zero, .var = &one, .target = &far};
+    near(metric(&off, "nll"), half_ln_2pi + 500000, 1e-6);
 }
 
 static void softmax_by_hand(void **state) {
@@ -101,37 +116,24 @@ static void softmax_by_hand(void **state) {
     near((double)q[2], 0.8, 1e-5);
     near((double)p[0], 0.65, 1e-5);
     near((double)p[1], 0.35, 1e-5);
+    const float halves[] = {0.5f, 0.5f, 1, 0};
+    near(rt_eval_entropy(halves, 2, 2), log(2) / 2, 1e-15);
 }
 
 /* ---- twins ---- */
-
-enum { N = 97, M = 5, K = 7 };
-typedef struct random_case {
-    float logits[N * M * K], p[N * K], member[N * M * K], mu[N * M], var[N * M], target[N];
-    int32_t y[N];
-} random_case;
-
-static void make_case(random_case *c, uint64_t seed, double sharp) {
-    rt_rng r = rt_rng_make(seed, RT_RNG_TEST, 0, 0);
-    uint64_t at = 0;
-    for (int i = 0; i < N * M * K; i++)
-        c->logits[i] = (float)(sharp * rt_rng_normal(r, at++));
-    for (int i = 0; i < N * M; i++) {
-        c->mu[i] = (float)rt_rng_normal(r, at++);
-        c->var[i] = (float)(0.05 + rt_rng_uniform(r, at++));
-    }
-    for (int i = 0; i < N; i++) {
-        c->target[i] = (float)rt_rng_normal(r, at++);
-        c->y[i] = (int32_t)rt_rng_below(r, at++, K);
-    }
-    rt_eval_softmax_mean(c->logits, c->p, c->member, N, M, K);
-}
 
 static double twin_entropy(const double *p) {
     double h = 0;
     for (int c = 0; c < K; c++)
         h -= p[c] > 0 ? p[c] * log(p[c]) : 0;
     return h;
+}
+
+static double twin_kl(const double *p, const double *q) {
+    double sum = 0;
+    for (int c = 0; c < K; c++)
+        sum += p[c] * log(p[c] / q[c]);
+    return sum;
 }
 
 static int twin_top(const double *p) {
@@ -141,17 +143,14 @@ static int twin_top(const double *p) {
     return best;
 }
 
-static double twin_ece(const random_case *c, int bins) {
+static double twin_ece(double p[N][K], const int32_t *y) {
     double total = 0;
-    for (int b = 0; b < bins; b++) {
+    for (int b = 0; b < RT_ECE_BINS; b++) {
         double right = 0, conf = 0, count = 0;
         for (int i = 0; i < N; i++) {
-            double q[K];
-            for (int j = 0; j < K; j++)
-                q[j] = (double)c->p[i * K + j];
-            int top = twin_top(q);
-            if (q[top] > (double)b / bins && q[top] <= (double)(b + 1) / bins)
-                count += 1, right += top == c->y[i], conf += q[top];
+            const int top = twin_top(p[i]);
+            if (p[i][top] > (double)b / RT_ECE_BINS && p[i][top] <= (double)(b + 1) / RT_ECE_BINS)
+                count += 1, right += top == y[i], conf += p[i][top];
         }
         if (count > 0)
             total += count / N * fabs(right / count - conf / count);
@@ -159,41 +158,66 @@ static double twin_ece(const random_case *c, int bins) {
     return total;
 }
 
+static void temper(double *out, const double *p, double tau) {
+    double sum = 0;
+    for (int c = 0; c < K; c++)
+        sum += out[c] = pow(p[c], 1 / tau);
+    for (int c = 0; c < K; c++)
+        out[c] /= sum;
+}
+
 static void classification_twins(void **state) {
     (void)state;
     static random_case c;
+    static double mean[N][K], calibrated[N][K];
     for (uint64_t seed = 0; seed < 8; seed++) {
         make_case(&c, seed, seed % 2 ? 0.3 : 4);
-        double right = 0, nll = 0, brier = 0, entropy = 0, mi = 0, differ = 0;
+        rt_eval_input in = classes_of(&c);
+        in.temperature = 0.5 + (double)seed / 4;
+        double right = 0, nll = 0, tempered = 0, brier = 0, entropy = 0, own = 0, differ = 0, kl = 0;
+        memset(mean, 0, sizeof mean);
         for (int i = 0; i < N; i++) {
-            double mean[K] = {0}, own = 0;
             double q[M][K];
             for (int m = 0; m < M; m++) {
                 double sum = 0;
                 for (int j = 0; j < K; j++)
                     sum += q[m][j] = exp((double)c.logits[(i * M + m) * K + j]);
                 for (int j = 0; j < K; j++)
-                    mean[j] += (q[m][j] /= sum) / M;
+                    mean[i][j] += (q[m][j] /= sum) / M;
                 own += twin_entropy(q[m]) / M;
             }
             for (int a = 0; a < M; a++)
-                for (int b = 0; b < M; b++)
+                for (int b = 0; b < M; b++) {
                     differ += a != b && twin_top(q[a]) != twin_top(q[b]);
-            right += twin_top(mean) == c.y[i];
-            nll -= log(mean[c.y[i]]);
-            entropy += twin_entropy(mean);
-            mi += twin_entropy(mean) - own;
+                    kl += twin_kl(q[a], q[b]);
+                }
+            temper(calibrated[i], mean[i], in.temperature);
+            right += twin_top(mean[i]) == c.y[i];
+            nll -= log(mean[i][c.y[i]]);
+            tempered -= log(calibrated[i][c.y[i]]);
+            entropy += twin_entropy(mean[i]);
             for (int j = 0; j < K; j++)
-                brier += j == c.y[i] ? (mean[j] - 1) * (mean[j] - 1) : mean[j] * mean[j];
+                brier += j == c.y[i] ? (mean[i][j] - 1) * (mean[i][j] - 1) : mean[i][j] * mean[i][j];
         }
-        near(rt_eval_accuracy(c.p, c.y, N, K), right / N, 1e-12);
-        near(rt_eval_nll(c.p, c.y, N, K), nll / N, 1e-6);
-        near(rt_eval_brier(c.p, c.y, N, K), brier / N, 1e-6);
-        near(rt_eval_entropy(c.p, N, K), entropy / N, 1e-6);
-        near(rt_eval_mutual_information(c.member, N, M, K), mi / N, 1e-6);
-        near(rt_eval_disagreement(c.member, N, M, K), differ / (N * M * (M - 1)), 1e-12);
-        for (int bins = 1; bins <= 20; bins++)
-            near(rt_eval_ece(c.p, c.y, N, K, bins), twin_ece(&c, bins), 1e-12);
+        const struct {
+            const char *name;
+            double want;
+        } table[] = {
+            {"accuracy", right / N},
+            {"nll", nll / N},
+            {"brier", brier / N},
+            {"ece", twin_ece(mean, c.y)},
+            {"entropy", entropy / N},
+            {"expected_entropy", own / N},
+            {"mutual_information", (entropy - own) / N},
+            {"epkl", kl / (N * M * M)},
+            {"diversity", kl / (N * M * (M - 1))},
+            {"disagreement", differ / (N * M * (M - 1))},
+            {"nll_calibrated", tempered / N},
+            {"ece_calibrated", twin_ece(calibrated, c.y)},
+        };
+        for (int64_t i = 0; i < RT_COUNT(table); i++)
+            near(metric(&in, table[i].name), table[i].want, 1e-12);
     }
 }
 
@@ -202,20 +226,68 @@ static void regression_twins(void **state) {
     static random_case c;
     for (uint64_t seed = 0; seed < 4; seed++) {
         make_case(&c, seed, 1);
-        double nll = 0, square = 0;
+        const rt_eval_input in = gaussians_of(&c);
+        double nll = 0, square = 0, total = 0, inside[RT_INTERVAL_LEVELS] = {0}, error = 0;
         for (int i = 0; i < N; i++) {
-            double density = 0, mean = 0, y = (double)c.target[i];
+            double density = 0, mean = 0, moment = 0, below = 0, y = (double)c.target[i];
             for (int m = 0; m < M; m++) {
                 double mu = (double)c.mu[i * M + m], v = (double)c.var[i * M + m];
                 density += exp(-(y - mu) * (y - mu) / (2 * v)) / sqrt(2 * 3.14159265358979323846 * v);
                 mean += mu / M;
+                moment += (v + mu * mu) / M;
+                below += 0.5 * (1 + erf((y - mu) / sqrt(2 * v))) / M;
             }
             nll -= log(density / M);
             square += (mean - y) * (mean - y);
+            total += moment - mean * mean;
+            for (int l = 0; l < RT_INTERVAL_LEVELS; l++) {
+                const double half = rt_interval_levels[l] / 2;
+                inside[l] += below >= 0.5 - half && below <= 0.5 + half;
+            }
         }
-        near(rt_eval_gaussian_nll(c.mu, c.var, c.target, N, M), nll / N, 1e-9);
-        near(rt_eval_rmse(c.mu, c.target, N, M), sqrt(square / N), 1e-12);
+        for (int l = 0; l < RT_INTERVAL_LEVELS; l++)
+            error += fabs(inside[l] / N - rt_interval_levels[l]) / RT_INTERVAL_LEVELS;
+        near(metric(&in, "nll"), nll / N, 1e-12);
+        near(metric(&in, "rmse"), sqrt(square / N), 1e-12);
+        near(metric(&in, "total_variance"), total / N, 1e-12);
+        near(metric(&in, "interval_error"), error, 1e-12);
+        near(metric(&in, "data_variance") + metric(&in, "knowledge_variance"), total / N, 1e-12);
+        double coverage[RT_INTERVAL_LEVELS];
+        assert_int_equal(rt_eval_coverage(&in, rt_interval_levels, RT_INTERVAL_LEVELS, coverage), RT_OK);
+        for (int l = 0; l < RT_INTERVAL_LEVELS; l++)
+            near(coverage[l], inside[l] / N, 1e-12);
     }
+}
+
+/* The draws of two members taken at random from Dirichlets, by the digamma form of both terms. */
+static void dirichlet_members(void **state) {
+    (void)state;
+    const float z[] = {0.5f, 1, -1, 2, 0, 0}; /* (1, 2, 3) */
+    const rt_eval_input in = {.n = 1, .m = 2, .k = 3, .logits = z, .dirichlet = true, .dirichlet_offset = 1};
+    double mi = 0, own_epkl = 0, pi[2][3], mean_ln[2][3], epkl = 0, p[3] = {0};
+    for (int m = 0; m < 2; m++) {
+        const rt_dirichlet d = rt_dirichlet_uncertainty(z + 3 * m, NULL, 3, 1);
+        mi += d.knowledge / 2;
+        own_epkl += d.epkl / 2;
+        for (int c = 0; c < 3; c++) {
+            const double a = exp((double)z[3 * m + c]) + 1, h = 1e-5;
+            pi[m][c] = a / d.precision;
+            p[c] += pi[m][c] / 2;
+            mean_ln[m][c] = (lgamma(a + h) - lgamma(a - h)) / (2 * h) -
+                            (lgamma(d.precision + h) - lgamma(d.precision - h)) / (2 * h);
+        }
+    }
+    for (int c = 0; c < 3; c++) {
+        mi -= p[c] * log(p[c]);
+        for (int m = 0; m < 2; m++)
+            mi += pi[m][c] * log(pi[m][c]) / 2;
+        epkl += (pi[0][c] - pi[1][c]) * (mean_ln[0][c] - mean_ln[1][c]) / 4;
+    }
+    near(metric(&in, "mutual_information"), mi, 1e-12);
+    near(metric(&in, "epkl"), own_epkl + epkl, 1e-9);
+    near(metric(&in, "entropy"), metric(&in, "expected_entropy") + mi, 1e-12);
+    const rt_eval_input one = {.n = 2, .m = 1, .k = 3, .logits = z, .dirichlet = true, .dirichlet_offset = 1};
+    near(metric(&one, "epkl"), own_epkl, 1e-15);
 }
 
 /* An ensemble larger than the scans kept gives the same mean as its parts. */
@@ -235,67 +307,156 @@ static void large_ensemble(void **state) {
     }
 }
 
-/* ---- the table ---- */
+/* ---- measures ---- */
 
-static int index_of(const char *name, bool regression) {
-    const rt_metric_info *info;
-    int n = rt_metric_list(&info);
-    for (int i = 0; i < n; i++)
-        if (strcmp(info[i].name, name) == 0 && info[i].regression == regression)
-            return i;
-    fail_msg("metric %s is not in the table", name);
-    return -1;
+static void measures_average_to_metrics(void **state) {
+    (void)state;
+    static random_case c;
+    static double out[RT_MEASURES_MAX * N];
+    const char *why[RT_MEASURES_MAX];
+    const rt_measure_info *info;
+    const int measures = rt_measure_list(&info);
+    for (int task = 0; task < 3; task++) { /* classes, Dirichlets, Gaussians */
+        make_case(&c, 11, 2);
+        rt_eval_input in = task == 2 ? gaussians_of(&c) : classes_of(&c);
+        in.dirichlet = task == 1;
+        assert_int_equal(rt_eval_measures(&in, out, why), RT_OK);
+        for (int j = 0; j < measures; j++) {
+            if (info[j].regression != in.regression) {
+                assert_non_null(why[j]);
+                assert_true(isnan(out[j * N]) && isnan(out[j * N + N - 1]));
+                continue;
+            }
+            double mean = 0;
+            for (int i = 0; i < N; i++)
+                mean += out[j * N + i] / N;
+            assert_null(why[j]);
+            if (rt_metric_find(info[j].name, in.regression) >= 0)
+                near(mean, metric(&in, info[j].name), 1e-12);
+        }
+    }
 }
 
-static void all_metrics(void **state) {
+/* ---- the table, and what is not defined ---- */
+
+static void table_is_sound(void **state) {
     (void)state;
     static random_case c;
     make_case(&c, 5, 2);
     const rt_metric_info *info;
-    int n = rt_metric_list(&info);
-    double v[32];
-    const char *why[32];
-    assert_in_range(n, 9, 32);
-    rt_eval_input in = {.n = N, .m = M, .k = K, .logits = c.logits, .label = c.y, .temperature = 1.5};
-    assert_int_equal(rt_eval_all(&in, v, why), RT_OK);
-    for (int i = 0; i < n; i++) {
-        assert_int_equal(isnan(v[i]) != 0, info[i].regression);
-        assert_int_equal(why[i] != NULL, info[i].regression);
+    const int n = rt_metric_list(&info);
+    double v[RT_METRICS_MAX];
+    const char *why[RT_METRICS_MAX];
+    for (int task = 0; task < 2; task++) {
+        rt_eval_input in = task ? gaussians_of(&c) : classes_of(&c);
+        in.temperature = 1.5;
+        assert_int_equal(rt_eval_all(&in, v, why), RT_OK);
+        for (int i = 0; i < n; i++) {
+            assert_int_equal(isnan(v[i]) != 0, info[i].regression != in.regression);
+            assert_int_equal(why[i] != NULL, info[i].regression != in.regression);
+            assert_int_equal(rt_metric_find(info[i].name, info[i].regression), i);
+        }
     }
-    near(v[index_of("nll", false)], rt_eval_nll(c.p, c.y, N, K), 1e-6);
-    near(v[index_of("ece", false)], rt_eval_ece(c.p, c.y, N, K, RT_ECE_BINS), 1e-6);
-    assert_true(info[index_of("accuracy", false)].higher_is_better);
-    assert_false(info[index_of("rmse", true)].higher_is_better);
-
-    rt_eval_input reg = {.regression = true, .n = N, .m = M, .mu = c.mu, .var = c.var, .target = c.target};
-    assert_int_equal(rt_eval_all(&reg, v, why), RT_OK);
-    near(v[index_of("nll", true)], rt_eval_gaussian_nll(c.mu, c.var, c.target, N, M), 1e-12);
-    assert_true(isnan(v[index_of("nll", false)]));
+    assert_true(info[rt_metric_find("accuracy", false)].higher_is_better);
+    assert_false(info[rt_metric_find("rmse", true)].higher_is_better);
+    assert_int_equal(rt_metric_find("rmse", false), -1);
+    assert_int_equal(rt_measure_find("total_variance", false), -1);
 }
 
 static void undefined_has_a_reason(void **state) {
     (void)state;
     static random_case c;
     make_case(&c, 6, 2);
-    double v[32];
-    const char *why[32];
-    rt_eval_input in = {.n = N, .m = 1, .k = K, .logits = c.logits, .label = c.y};
-    assert_int_equal(rt_eval_all(&in, v, why), RT_OK);
-    int i = index_of("disagreement", false);
-    assert_true(isnan(v[i]));
-    assert_string_equal(why[i], "needs at least two members");
-    c.logits[3] = NAN;
-    assert_int_equal(rt_eval_all(&in, v, why), RT_OK);
-    i = index_of("nll", false);
-    assert_true(isnan(v[i]) && why[i]);
+    const rt_eval_input full = classes_of(&c), regression = gaussians_of(&c);
+    rt_eval_input in = full;
+    assert_string_equal(undefined_metric(&in, "temperature"), "no validation rows");
+    assert_string_equal(undefined_metric(&in, "nll_calibrated"), "no validation rows");
+    in.temperature = NAN;
+    in.temperature_reason = "why not";
+    assert_string_equal(undefined_metric(&in, "ece_calibrated"), "why not");
+
+    in = full;
+    in.m = 1;
+    static const char *const of_members[] = {"mutual_information", "epkl", "diversity", "disagreement"};
+    for (int64_t i = 0; i < RT_COUNT(of_members); i++)
+        assert_string_equal(undefined_metric(&in, of_members[i]), "needs at least two members");
+    near(metric(&in, "expected_entropy"), metric(&in, "entropy"), 0);
+    in.dirichlet = true;
+    assert_true(metric(&in, "mutual_information") > 0 && metric(&in, "epkl") > 0);
+    assert_string_equal(undefined_metric(&in, "disagreement"), "needs at least two members");
+    rt_eval_input single = regression;
+    single.m = 1;
+    assert_string_equal(undefined_metric(&single, "knowledge_variance"), "needs at least two members");
+
+    in = full;
+    in.label = NULL; /* a foreign set */
+    assert_string_equal(undefined_metric(&in, "accuracy"), "no labels");
+    assert_string_equal(undefined_metric(&in, "prr"), "no labels");
+    assert_true(metric(&in, "entropy") > 0);
+    single = regression;
+    single.target = NULL;
+    assert_string_equal(undefined_metric(&single, "nll"), "no labels");
+    assert_true(metric(&single, "total_variance") > 0);
+}
+
+static void errors_none_or_all(void **state) {
+    (void)state;
+    const float z[] = {3, 0, 2, 0, 1, 0};
+    const int32_t right[] = {0, 0, 0}, wrong[] = {1, 1, 1};
+    rt_eval_input in = {.n = 3, .m = 1, .k = 2, .logits = z, .label = right};
+    assert_string_equal(undefined_metric(&in, "prr"), "no errors");
+    near(metric(&in, "accuracy"), 1, 0);
+    in.label = wrong;
+    assert_string_equal(undefined_metric(&in, "prr"), "nothing but errors");
+    near(metric(&in, "accuracy"), 0, 0);
+    const float one[] = {5, -5, 0};
+    rt_eval_input single = {.n = 3, .m = 1, .k = 1, .logits = one, .label = right};
+    near(metric(&single, "nll"), 0, 0);
+    near(metric(&single, "entropy"), 0, 0);
+}
+
+static void predictions_that_are_no_numbers(void **state) {
+    (void)state;
+    static random_case c;
+    static double out[RT_MEASURES_MAX * N];
+    const char *why[RT_MEASURES_MAX];
+    const float bad[] = {NAN, INFINITY, -INFINITY};
+    for (int b = 0; b < 3; b++) {
+        make_case(&c, 6, 2);
+        rt_eval_input in = classes_of(&c), reg = gaussians_of(&c);
+        assert_int_equal(rt_eval_bad_rows(&in), 0);
+        assert_int_equal(rt_eval_bad_rows(&reg), 0);
+        c.logits[3] = c.logits[4] = c.logits[(N - 1) * M * K] = bad[b];
+        c.mu[7] = c.var[N * M - 1] = bad[b];
+        assert_int_equal(rt_eval_bad_rows(&in), 2);
+        assert_int_equal(rt_eval_bad_rows(&reg), 2);
+        static const char *const names[] = {"accuracy", "nll", "ece", "entropy", "prr", "epkl"};
+        for (int64_t i = 0; i < RT_COUNT(names); i++)
+            assert_string_equal(undefined_metric(&in, names[i]), "a prediction is not finite");
+        assert_string_equal(undefined_metric(&reg, "interval_error"), "a prediction is not finite");
+        assert_int_equal(rt_eval_measures(&in, out, why), RT_OK);
+        const int entropy = rt_measure_find("entropy", false);
+        assert_true(why[entropy] && isnan(out[entropy * N + 5]));
+        int32_t top[N];
+        assert_int_equal(rt_eval_classes(&in, top), RT_OK);
+        assert_int_equal(top[0], -1);
+        assert_in_range(top[1], 0, K - 1);
+    }
+    make_case(&c, 6, 2);
+    rt_eval_input reg = gaussians_of(&c);
+    c.var[0] = 0;
+    assert_string_equal(undefined_metric(&reg, "nll"), "a prediction is not finite");
+    c.var[0] = 1;
+    c.target[2] = NAN;
+    assert_string_equal(undefined_metric(&reg, "nll"), "a target is not a number");
 }
 
 static void bad_input_is_refused(void **state) {
     (void)state;
     static random_case c;
     make_case(&c, 7, 2);
-    double v[32];
-    rt_eval_input in = {.n = N, .m = M, .k = K, .logits = c.logits, .label = c.y};
+    double v[RT_METRICS_MAX];
+    rt_eval_input in = classes_of(&c);
     c.y[11] = K;
     assert_int_equal(rt_eval_all(&in, v, NULL), RT_E_INPUT);
     assert_non_null(strstr(rt_error_text(), "row 11 has label 7"));
@@ -307,13 +468,21 @@ static void bad_input_is_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(accuracy_by_hand),     cmocka_unit_test(nll_by_hand),
-        cmocka_unit_test(brier_by_hand),        cmocka_unit_test(ece_by_hand),
-        cmocka_unit_test(ece_borders),          cmocka_unit_test(entropy_by_hand),
-        cmocka_unit_test(diversity_by_hand),    cmocka_unit_test(regression_by_hand),
-        cmocka_unit_test(softmax_by_hand),      cmocka_unit_test(classification_twins),
-        cmocka_unit_test(regression_twins),     cmocka_unit_test(large_ensemble),
-        cmocka_unit_test(all_metrics),          cmocka_unit_test(undefined_has_a_reason),
+        cmocka_unit_test(classes_by_hand),
+        cmocka_unit_test(floor_of_nll),
+        cmocka_unit_test(members_by_hand),
+        cmocka_unit_test(sure_rows_keep_their_digits),
+        cmocka_unit_test(regression_by_hand),
+        cmocka_unit_test(softmax_by_hand),
+        cmocka_unit_test(classification_twins),
+        cmocka_unit_test(regression_twins),
+        cmocka_unit_test(dirichlet_members),
+        cmocka_unit_test(large_ensemble),
+        cmocka_unit_test(measures_average_to_metrics),
+        cmocka_unit_test(table_is_sound),
+        cmocka_unit_test(undefined_has_a_reason),
+        cmocka_unit_test(errors_none_or_all),
+        cmocka_unit_test(predictions_that_are_no_numbers),
         cmocka_unit_test(bad_input_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,17 +1,11 @@
 /*
- * nll.c - proper scores of probabilities, and the probabilities themselves.
+ * softmax.c - probabilities from logits in float, for those who print or store them, and their entropy.
  *
  *     p_c = (1/M) sum_m softmax(z_m)_c          an ensemble is averaged in probability
- *     NLL = (1/n) sum -ln p_y                   p floored at 1e-12: a confident mistake costs 27.6 nats
- *     Brier = (1/n) sum_i sum_c (p_c - 1[c = y])^2     in [0, 2]
- *
- * Sums are double, in order of the rows. A NaN among the probabilities makes the result NaN: the floor lets
- * it pass.
+ *     H   = -sum_c p_c ln p_c                   nats; 0 ln 0 = 0
  */
 #include "eval/eval_int.h"
 #include <math.h>
-
-static const double P_FLOOR = 1e-12;
 
 typedef struct row_softmax {
     double top, sum; /* softmax(z)_c = e^(z_c - top) / sum */
@@ -54,22 +48,9 @@ void rt_eval_softmax_mean(const float *logits, float *p, float *member_p, int64_
     }
 }
 
-double rt_eval_nll(const float *p, const int32_t *y, int64_t n, int64_t k) {
+double rt_eval_entropy(const float *p, int64_t n, int64_t k) {
     double sum = 0;
-    for (int64_t i = 0; i < n; i++) {
-        double v = (double)p[i * k + y[i]];
-        sum -= log(v < P_FLOOR ? P_FLOOR : v);
-    }
-    return sum / (double)n;
-}
-
-double rt_eval_brier(const float *p, const int32_t *y, int64_t n, int64_t k) {
-    double sum = 0;
-    for (int64_t i = 0; i < n; i++) {
-        for (int64_t c = 0; c < k; c++) {
-            double d = (double)p[i * k + c] - (c == y[i] ? 1 : 0);
-            sum += d * d;
-        }
-    }
+    for (int64_t i = 0; i < n * k; i++)
+        sum -= p[i] == 0 ? 0 : (double)p[i] * log((double)p[i]);
     return sum / (double)n;
 }
