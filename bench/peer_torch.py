@@ -7,7 +7,7 @@ every member, each on a batch of its own that is already in memory. Three ways t
     loop      networks one after the other, one optimiser step for all of them
     stacked   an mlp only: weights (members, in, out), every layer one torch.baddbmm for all members
 
-Inference: `eager` in inference mode, or `frozen`: TorchScript with batch norm folded and oneDNN's blocked layouts.
+Students of a distillation are in peer_students.py. Inference: `eager` in inference mode, or `frozen`: TorchScript with batch norm folded and oneDNN's blocked layouts.
 
     peer_torch.py --measure train|infer --arch SPEC --input CxHxW|F ...
 
@@ -29,6 +29,8 @@ from torch.nn import functional as F
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests" / "golden"))
 import torch_nets  # noqa: E402  (beside the parity tests, so both compare with the same networks)
+
+from peer_students import train_student  # noqa: E402
 
 WARM_UP, STEPS_MIN = 3, 3
 LARGE_IMAGE = 64  # from here on, ResNets begin with the 7x7 stem
@@ -152,6 +154,10 @@ def parse():
     p.add_argument("--format", choices=["nchw", "channels_last"], default="nchw")
     p.add_argument("--form", choices=["eager", "loop", "stacked", "frozen"], default="eager")
     p.add_argument("--seconds", type=float, default=1.0)
+    p.add_argument("--student", default="single")
+    p.add_argument("--objective", default="labels", choices=["labels", "kd", "one-to-one"])
+    p.add_argument("--perturb", default="none", choices=["none", "tdiv-sdiv"])
+    p.add_argument("--online", action="store_true", help="teachers run in the step")
     a = p.parse_args()
     a.shape = [int(d) for d in a.input.split("x")]
     return a
@@ -165,6 +171,8 @@ def main():
     torch.set_flush_denormal(True)  # in PyTorch's favour: vanishing gradients cost no more than others
     if a.measure == "infer":
         step, samples = infer(a), a.batch
+    elif a.student != "single" or a.objective != "labels":
+        step, samples = train_student(a, build, optimiser), a.batch
     else:
         step, samples = (train_stacked if a.form == "stacked" else train_loop)(a), a.members * a.batch
     for _ in range(WARM_UP):

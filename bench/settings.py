@@ -51,7 +51,9 @@ class Setting:
             out.append([python, script, "--measure", "infer" if job["measure"] == "infer" else "train",
                         "--arch", job["arch"], "--input", job["input"], "--classes", str(job["classes"]),
                         "--batch", str(job["batch"]), "--members", str(share), "--threads", str(self.threads),
-                        "--form", self.form, "--format", self.format or "nchw", "--seconds", str(seconds)])
+                        "--form", self.form, "--format", self.format or "nchw", "--seconds", str(seconds),
+                        "--student", job["student"], "--objective", job["objective"], "--perturb", job["perturb"],
+                        *(["--online"] if job["online"] else [])])
         return out
 
 

@@ -33,10 +33,11 @@ typedef struct bench {
     rt_student *student, *ship; /* ship: what it collapses to, or NULL */
     rt_params *ship_params;
     float *ship_block;
-    rt_net *teacher; /* with --perturb: networks of the same architecture and random weights */
+    rt_net *teacher; /* runs inside the step */
     rt_params *teacher_params;
     float *teacher_weights;
     const float **teacher_blocks;
+    float *teacher_rows; /* (members, teachers, batch, classes): stored outputs */
     int teachers;
     rt_step *step;
     rt_predictor *predictor;
@@ -88,6 +89,7 @@ static rt_status train_once(bench *b) {
                      .seeds = b->seeds,
                      .temperature = 4,
                      .pair = {0, 1},
+                     .teacher = b->teacher_rows,
                      .teacher_blocks = b->teacher_blocks};
     return rt_step_run(b->step, &io);
 }
@@ -145,17 +147,8 @@ static rt_status bench_data(bench *b) {
     return rt_subset_all(&b->set, &b->part);
 }
 
-/* A distillation that perturbs runs its teachers inside the step: as many as the student has members, or two.
- */
-static rt_status bench_teachers(bench *b, rt_distill_config *what) {
-    const char *name = b->c->config.perturb;
-    const int members = rt_student_members(b->student);
-    if (!name || strcmp(name, "none") == 0)
-        return RT_OK;
-    what->perturb = rt_perturb_find(name);
-    RT_FAIL_IF(!what->perturb, RT_E_USAGE, "--perturb: '%s' is unknown", name);
-    what->objective = rt_objective_find(members > 1 ? "one-to-one" : "kd");
-    b->teachers = RT_MAX(members, 2);
+/* Networks of the same architecture and random weights, that run inside the step. */
+static rt_status bench_teacher_nets(bench *b, rt_distill_config *what) {
     RT_TRY(rt_params_create(&b->teacher_params));
     RT_TRY(rt_net_create(&b->teacher, &rt_student_get_config(b->student)->arch, b->teacher_params, NULL));
     const int64_t floats = rt_params_floats(b->teacher_params);
@@ -165,10 +158,41 @@ static rt_status bench_teachers(bench *b, rt_distill_config *what) {
         b->teacher_blocks[i] = b->teacher_weights + i * floats;
         rt_params_init(b->teacher_params, b->teacher_weights + i * floats, (uint64_t)i + 1000);
     }
-    what->teachers = b->teachers;
     what->teacher_net = b->teacher;
     what->teacher_params = b->teacher_params;
     return RT_OK;
+}
+
+/* Their outputs, as a transfer set would hold them. */
+static rt_status bench_teacher_rows(bench *b) {
+    const int64_t n = b->members * b->teachers * b->batch * b->c->config.classes;
+    RT_TRY(rt_calloc(&b->teacher_rows, (size_t)n, sizeof *b->teacher_rows));
+    rt_rng r = rt_rng_make((uint64_t)b->c->config.seed, RT_RNG_DATA, 2, 0);
+    for (int64_t i = 0; i < n; i++)
+        b->teacher_rows[i] = (float)rt_rng_normal(r, (uint64_t)i);
+    return RT_OK;
+}
+
+/* With --perturb, --online-teacher or an --objective that wants them: as many teachers as the student has
+ * members, at least four. */
+static rt_status bench_teachers(bench *b, rt_distill_config *what) {
+    const rt_config *k = &b->c->config;
+    const int members = rt_student_members(b->student);
+    const bool perturbs = k->perturb && strcmp(k->perturb, "none") != 0,
+               online = perturbs || k->online_teacher;
+    const char *objective = k->objective ? k->objective
+                            : online     ? members > 1 ? "one-to-one" : "kd"
+                                         : "labels";
+    what->objective = rt_objective_find(objective);
+    RT_FAIL_IF(!what->objective, RT_E_USAGE, "--objective: '%s' is unknown", objective);
+    if (strcmp(objective, "labels") == 0)
+        return RT_OK;
+    if (perturbs) {
+        what->perturb = rt_perturb_find(k->perturb);
+        RT_FAIL_IF(!what->perturb, RT_E_USAGE, "--perturb: '%s' is unknown", k->perturb);
+    }
+    what->teachers = b->teachers = members > 1 ? members : 4;
+    return online ? bench_teacher_nets(b, what) : bench_teacher_rows(b);
 }
 
 /* A small learning rate: thousands of steps on random labels must stay finite, and cost no less for it. */
@@ -181,8 +205,7 @@ static rt_status bench_train(bench *b) {
                          .weight_decay = 5e-4,
                          .decay_rule = "all",
                          .slice = b->c->config.slice};
-    rt_distill_config what = {
-        .student = b->student, .objective = rt_objective_find("labels"), .options = {.alpha = 1}};
+    rt_distill_config what = {.student = b->student, .options = {.alpha = 1}};
     RT_TRY(bench_teachers(b, &what));
     RT_TRY(rt_step_create(&b->step, &what, b->params, o, b->pool));
     for (int m = 0; m < b->members; m++) {
@@ -219,6 +242,7 @@ static void bench_deinit(bench *b) {
     rt_params_destroy(&b->teacher_params);
     rt_free(b->teacher_weights);
     rt_free(b->teacher_blocks);
+    rt_free(b->teacher_rows);
     rt_params_destroy(&b->params);
     rt_subset_deinit(&b->set);
     rt_pool_destroy(&b->pool);
@@ -255,6 +279,7 @@ static rt_status print_json(const bench *b, rt_str *out) {
     rt_json_i64(&j, "batch", b->batch);
     rt_json_i64(&j, "members", b->members);
     rt_json_str(&j, "student", rt_student_spec(b->student));
+    rt_json_str(&j, "objective", k->objective);
     rt_json_str(&j, "perturb", k->perturb ? k->perturb : "none");
     rt_json_i64(&j, "threads", rt_pool_workers(b->pool));
     rt_json_i64(&j, "parameters", rt_params_trainable(b->params));
