@@ -15,7 +15,7 @@
     return {i: i, name: r.name, metrics: m, evaluation: e, sets: e.sets || {}, curves: e.curves || {}, average: m.average, log: r.log || {}, shown: true};
   });
   var MEASURES = ['confidence', 'entropy', 'mutual_information', 'expected_entropy', 'epkl'];
-  var NAMES = {mutual_information: 'mutual information', expected_entropy: 'data uncertainty', epkl: 'EPKL', nll: 'NLL', ece: 'ECE', brier: 'Brier score', rmse: 'RMSE', prr: 'PRR',
+  var NAMES = {mutual_information: 'mutual information', expected_entropy: 'expected entropy', epkl: 'EPKL', nll: 'NLL', ece: 'ECE', brier: 'Brier score', rmse: 'RMSE', prr: 'PRR',
                nll_calibrated: 'NLL at best T', ece_calibrated: 'ECE at best T', flops: 'FLOP', training_seconds: 'training time, s', infer_seconds: 'prediction time, s'};
 
   /* ---- small things ---- */
@@ -77,6 +77,11 @@
   }
   function config(datasets, x, y, extra) {
     return Object.assign({type: 'line', data: {datasets: datasets}, options: {scales: {x: x, y: y}}}, extra || {});
+  }
+  /* Limits a little beyond the values. */
+  function around(values) {
+    var lo = Math.min.apply(null, values), hi = Math.max.apply(null, values), pad = Math.max((hi - lo) * 0.2, Math.abs(hi) * 0.02, 1e-6);
+    return {suggestedMin: lo - pad, suggestedMax: hi + pad};
   }
   /* A box for one plot. build() gives a configuration, or null when there is nothing to draw for the runs that are shown. */
   function figure(id, title, build, kind, key) {
@@ -206,7 +211,7 @@
         return line(r, [{x: r.evaluation[x], y: r.sets.test[y]}], {pointRadius: 6, pointHoverRadius: 7, showLine: false, tip: function () {
           return r.name + ': ' + label(y) + ' ' + text(r.sets.test[y]) + (band ? ' (' + text(band[0]) + ' to ' + text(band[1]) + ')' : '') + ', ' + label(x) + ' ' + text(r.evaluation[x]);
         }});
-      })}, options: {scales: {x: axis(label(x), {type: 'logarithmic', grace: '10%', ticks: {color: css('--dim'), callback: function (v) { return /^[125]/.test(v.toExponential()) ? tick(v) : ''; }}}), y: axis(label(y), {grace: '15%'})},
+      })}, options: {scales: {x: axis(label(x), {type: 'logarithmic', grace: '10%', ticks: {color: css('--dim'), callback: function (v) { return /^[125]/.test(v.toExponential()) ? tick(v) : ''; }}}), y: axis(label(y), around(shown(has).map(function (r) { return r.sets.test[y]; })))},
         interaction: {mode: 'nearest', axis: 'xy', intersect: true}, plugins: {tooltip: {callbacks: {title: function () { return ''; }, label: function (i) { return i.dataset.tip(i); }}}}}};
     }, 'wide');
   };
@@ -219,8 +224,8 @@
       var out = [];
       shown(has).forEach(function (r) {
         var knows = function (s) { return isNumber(get(r.sets, [s, 'mutual_information'])); };
-        out.push({label: r.name + ', data', stack: r.name, backgroundColor: colour(r), data: sets.map(function (s) { var v = r.sets[s] || {}; return knows(s) ? v.expected_entropy : v.entropy; })});
-        out.push({label: r.name + ', knowledge', stack: r.name, backgroundColor: fade(colour(r), .35), data: sets.map(function (s) { return knows(s) ? r.sets[s].mutual_information : null; })});
+        out.push({label: r.name + ', data', stack: r.name, maxBarThickness: 56, backgroundColor: colour(r), data: sets.map(function (s) { var v = r.sets[s] || {}; return knows(s) ? v.expected_entropy : v.entropy; })});
+        out.push({label: r.name + ', knowledge', stack: r.name, maxBarThickness: 56, backgroundColor: fade(colour(r), .35), data: sets.map(function (s) { return knows(s) ? r.sets[s].mutual_information : null; })});
       });
       return {type: 'bar', data: {labels: sets.map(foreignName), datasets: out}, options: {interaction: {mode: 'nearest', axis: 'xy', intersect: true}, scales: {
         x: {type: 'category', stacked: true, grid: {display: false}, ticks: {color: css('--dim')}}, y: axis('nats', {stacked: true, beginAtZero: true})}}};
@@ -261,7 +266,10 @@
     var kinds = unique([].concat.apply([], runs.map(function (r) { return Object.keys(r.curves.histogram || {}); })));
     var foreign = unique([].concat.apply([], runs.map(function (r) {
       return [].concat.apply([], kinds.map(function (k) { return Object.keys(get(r.curves, ['histogram', k]) || {}).filter(function (s) { return /^ood:/.test(s); }); })); })));
-    choose(id, 'measure', kinds);
+    var order = ['entropy', 'mutual_information', 'expected_entropy', 'epkl', 'confidence'], rank = function (k) { var i = order.indexOf(k); return i < 0 ? order.length : i; };
+    kinds.sort(function (a, b) { return rank(a) - rank(b); });
+    var name = function (k) { return k === 'confidence' ? '1 - confidence' : label(k); };
+    choose(id, 'measure', kinds.map(function (k) { return [k, name(k)]; }));
     choose(id, 'against', foreign.map(function (s) { return [s, foreignName(s)]; }));
     choose(id, 'scale', ['linear', 'logarithmic']);
     runs.forEach(function (r) {
@@ -274,7 +282,7 @@
         if (set && some(h[set])) list.push(Object.assign({label: foreignName(set), data: steps(h.edges, h[set], floor), borderColor: css('--ink'), backgroundColor: fade(css('--ink'), .08), fill: 'start'}, common));
         if (some(h.test_wrong)) list.push(Object.assign({label: 'test, wrong', data: steps(h.edges, h.test_wrong, floor), borderColor: c, borderDash: DASH.dashed, fill: false, backgroundColor: c}, common));
         list.push(Object.assign({label: 'test', data: steps(h.edges, h.test, floor), borderColor: c, backgroundColor: fade(c, .35), fill: 'start'}, common));
-        return config(list, axis(label(choices[id].measure), {min: h.edges[0], max: h.edges[h.edges.length - 1]}),
+        return config(list, axis(name(choices[id].measure), {min: h.edges[0], max: h.edges[h.edges.length - 1], ticks: {includeBounds: false, maxTicksLimit: 6, color: css('--dim'), callback: tick}}),
           axis('fraction of rows', log ? {type: 'logarithmic', min: 1e-4, max: 1, ticks: {color: css('--dim'), callback: function (v) { return /^1e/.test(v.toExponential()) ? tick(v) : ''; }}} : {beginAtZero: true}), {});
       });
     });
@@ -292,13 +300,14 @@
       });
       return config(out, axis('fraction rejected', {min: 0, max: 1}), axis('remaining errors / all rows', {beginAtZero: true}));
     }, '', [['by the chosen measure', 'solid'], ['random order, and oracle', 'dotted', 1]]);
+    var usual = known.filter(function (m) { return m === 'confidence' || m === 'entropy' || m === 'mutual_information'; });
     runs.filter(has).forEach(function (r) {
       figure(id, r.name, function () {
         var c = r.curves.rejection, styles = [DASH.solid, DASH.dashed, DASH.dotted];
         if (!r.shown) return null;
-        return config(known.filter(function (m) { return some(c[m]); }).map(function (m, i) { return line(r, points(c.fraction, c[m]), {label: label(m), borderDash: styles[i % 3], borderWidth: i < 3 ? 2 : 1}); })
+        return config(usual.filter(function (m) { return some(c[m]); }).map(function (m, i) { return line(r, points(c.fraction, c[m]), {label: label(m), borderDash: styles[i]}); })
           .concat([guide('random', points(c.fraction, c.random)), guide('oracle', points(c.fraction, c.oracle))]), axis('fraction rejected', {min: 0, max: 1}), axis('remaining errors / all rows', {beginAtZero: true}));
-      }, '', known.filter(function (m) { return some(r.curves.rejection[m]); }).slice(0, 3).map(function (m, i) { return [label(m), ['solid', 'dashed', 'dotted'][i]]; }));
+      }, '', usual.filter(function (m) { return some(r.curves.rejection[m]); }).map(function (m, i) { return [label(m), ['solid', 'dashed', 'dotted'][i]]; }));
     });
   };
 
@@ -379,7 +388,7 @@
         figure(id, r.name + ': ' + title, function () {
           if (!r.shown) return null;
           return {type: 'bar', data: {labels: layers.map(function (l) { return String(l.name); }), datasets: parts.map(function (p) {
-            return {label: p[1], backgroundColor: fade(colour(r), p[2]), data: layers.map(function (l) {
+            return {label: p[1], maxBarThickness: 56, backgroundColor: fade(colour(r), p[2]), data: layers.map(function (l) {
               var v = l[p[0]];
               return some(v) ? v.filter(isNumber).reduce(function (a, b) { return a + b; }, 0) / v.filter(isNumber).length : isNumber(v) ? v : null;
             })};

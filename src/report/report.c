@@ -71,15 +71,20 @@ static rt_status name_runs(rt_report *p) {
     return RT_OK;
 }
 
+/* Are all evaluations of the same rows? */
 static bool same_data(const rt_report *p) {
     const char *first = NULL;
+    double first_rows = 0;
     for (int i = 0; i < p->n; i++) {
         const char *hash = rt_report_text(p->runs[i].root, "evaluation/data_hash");
+        double rows = 0;
         if (!hash)
             continue;
-        if (first && strcmp(first, hash) != 0)
+        (void)rt_report_number(p->runs[i].root, "evaluation/sets/test/rows", &rows);
+        if (first && (strcmp(first, hash) != 0 || rows != first_rows))
             return false;
         first = hash;
+        first_rows = rows;
     }
     return true;
 }
@@ -170,6 +175,14 @@ static rt_status put_notices(const rt_report *p, rt_str *hint, rt_str *out) {
     return RT_OK;
 }
 
+static void put_thousands(rt_str *out, double v) {
+    long long n = (long long)v;
+    if (n >= 1000)
+        rt_str_appendf(out, "%lld,%03lld", n / 1000, n % 1000);
+    else
+        rt_str_appendf(out, "%lld", n);
+}
+
 static void put_summary(const rt_report *p, rt_str *out) {
     const char *data = NULL;
     double rows;
@@ -181,7 +194,9 @@ static void put_summary(const rt_report *p, rt_str *out) {
         rt_report_escape(out, data);
         for (int i = 0; i < p->n; i++)
             if (rt_report_number(p->runs[i].root, "evaluation/sets/test/rows", &rows)) {
-                rt_str_appendf(out, ", %.0f test rows", rows);
+                rt_str_append(out, ", ");
+                put_thousands(out, rows);
+                rt_str_append(out, " test rows");
                 break;
             }
     }

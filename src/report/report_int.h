@@ -57,7 +57,7 @@ typedef struct rt_report {
 rt_jval rt_report_find(rt_jval v, const char *path); /* the first match; NULL if absent or null */
 bool rt_report_number(rt_jval v, const char *path, double *out);
 const char *rt_report_text(rt_jval v, const char *path); /* NULL if absent */
-/* Number of keys of the object `v` that begin with `prefix`, over all runs without repetition; stops at max. */
+/* Keys of the objects at `path` that begin with `prefix`, of all runs, each once; without the reasons that stand beside nulls. */
 rt_status rt_report_keys(rt_report *p, const char *path, const char *prefix, const char ***out,
                          int *n) RT_MUST_CHECK;
 bool rt_report_any(const rt_report *p,

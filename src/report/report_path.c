@@ -85,7 +85,7 @@ rt_status rt_report_keys(rt_report *p, const char *path, const char *prefix, con
         rt_jval object = rt_report_find(p->runs[r].root, path);
         for (int64_t i = 0; rt_jval_is_object(object) && i < rt_jval_len(object); i++) {
             const char *key = rt_jval_key(object, i);
-            if (rt_str_starts(key, prefix) && !listed(*out, *n, key))
+            if (rt_str_starts(key, prefix) && !rt_str_ends(key, "_reason") && !listed(*out, *n, key))
                 (*out)[(*n)++] = key;
         }
     }

@@ -134,11 +134,20 @@ static void put_number(rt_str *out, double v, format f) {
         rt_str_appendf(out, "%.*f", fabs(v) < 9.9995 ? 4 : 2, v);
 }
 
+/* The value of a cell. A run is no news about itself: where it is its own teacher, agreement is left out. */
+static bool cell_value(const rt_report_run *r, const column *c, double *out) {
+    const char *run = rt_report_text(r->root, "evaluation/run"),
+               *teacher = rt_report_text(r->root, "evaluation/sets/against/teacher");
+    if (run && teacher && strcmp(run, teacher) == 0 && rt_str_starts(c->path, "evaluation/sets/against/"))
+        return false;
+    return rt_report_number(r->root, c->path, out);
+}
+
 static double column_extreme(const rt_report *p, const column *c, int direction, int *count) {
     double best = NAN, v;
     *count = 0;
     for (int i = 0; i < p->n; i++)
-        if (rt_report_number(p->runs[i].root, c->path, &v)) {
+        if (cell_value(&p->runs[i], c, &v)) {
             ++*count;
             if (isnan(best) || (direction > 0 ? v > best : v < best))
                 best = v;
@@ -155,7 +164,7 @@ void rt_report_run_tag(const rt_report *p, int run, rt_str *out) {
 static void put_cell(const rt_report *p, const column *c, int run, double largest, double best, rt_str *out) {
     double v, low, high;
     char exact[40];
-    if (!rt_report_number(p->runs[run].root, c->path, &v)) {
+    if (!cell_value(&p->runs[run], c, &v)) {
         rt_str_append(out, "<td class=\"num none\">&ndash;</td>");
         return;
     }
@@ -179,7 +188,7 @@ static void put_cell(const rt_report *p, const column *c, int run, double larges
 static bool has_any(const columns *t, int run) {
     double v;
     for (int i = 0; i < t->n; i++)
-        if (rt_report_number(t->page->runs[run].root, t->at[i].path, &v))
+        if (cell_value(&t->page->runs[run], &t->at[i], &v))
             return true;
     return false;
 }
@@ -216,9 +225,9 @@ static void put_table(const columns *t, const char *caption, bool all, rt_str *o
     }
     rt_str_append(out, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"");
     rt_report_escape(out, caption);
-    rt_str_append(out, "\"><table class=\"sortable\"><caption>");
+    rt_str_append(out, "\"><table class=\"sortable\"><caption><span>");
     rt_report_escape(out, caption);
-    rt_str_append(out, "</caption>");
+    rt_str_append(out, "</span></caption>");
     put_head(t, out);
     rt_str_append(out, "<tbody>");
     for (int r = 0; r < p->n; r++) {
@@ -299,7 +308,7 @@ rt_status rt_report_body_uncertainty(rt_report *p, rt_str *out) {
         if (!twice)
             RT_TRY(add_column(&t, c));
     }
-    put_table(&t, "Means over the test set", false, out);
+    put_table(&t, "Further measures of the test set", false, out);
     return known_table(p, TABLE_alone, "Members judged alone: mean, least to greatest", out);
 }
 
@@ -400,7 +409,7 @@ rt_status rt_report_body_corruptions(rt_report *p, rt_str *out) {
     for (int64_t i = 0; i < RT_COUNT(tables); i++) {
         rt_str_appendf(out,
                        "<div class=\"scroll tab\" data-tab=\"%s\" tabindex=\"0\" role=\"region\" "
-                       "aria-label=\"%s\"><table class=\"sortable\"><caption>%s</caption>"
+                       "aria-label=\"%s\"><table class=\"sortable\"><caption><span>%s</span></caption>"
                        "<thead><tr><th scope=\"col\" class=\"name\">corruption</th>",
                        tables[i].metric, tables[i].caption, tables[i].caption);
         for (int r = 0; r < p->n; r++) {
@@ -450,14 +459,16 @@ static void layers_table(const rt_report *p, int run, rt_str *out) {
     rt_jval layers = rt_report_find(p->runs[run].root, "average/layers");
     const char *method = rt_report_text(p->runs[run].root, "average/method");
     rt_str_append(
-        out, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"layers\"><table><caption>");
+        out,
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"layers\"><table><caption><span>");
     rt_report_run_tag(p, run, out);
     rt_str_append(out, ": layers");
     if (method) {
         rt_str_append(out, ", method ");
         rt_report_escape(out, method);
     }
-    rt_str_append(out, "; means over models</caption><thead><tr><th scope=\"col\" class=\"name\">layer</th>");
+    rt_str_append(
+        out, "; means over models</span></caption><thead><tr><th scope=\"col\" class=\"name\">layer</th>");
     for (int64_t i = 0; i < RT_COUNT(cells); i++)
         rt_str_appendf(out, "<th scope=\"col\" class=\"num\" title=\"%s\">%s</th>", cells[i].meaning,
                        cells[i].heading);

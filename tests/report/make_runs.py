@@ -79,13 +79,16 @@ def evaluation(name, q, rng):
     if members == 1:
         for k in ["mutual_information", "epkl", "diversity", "disagreement"]:
             test[k] = None
-            test[k + "_reason"] = "one member"
+            test[k + "_reason"] = "needs at least two members"
     test["interval"] = {k: [sig(v * (1 - 0.02 * (k != "accuracy") - 0.006)), sig(v * (1 + 0.02 * (k != "accuracy") + 0.006))]
                         for k, v in test.items() if isinstance(v, float) and k not in ("temperature",)}
-    known = [m for m in MEASURES if members > 1 or m in ("confidence", "entropy")]
+    known = [m for m in MEASURES if members > 1 or m in ("confidence", "entropy", "expected_entropy")]
     au = {m: sig((1 + q["prr"]) / 2 - 0.012 * i) for i, m in enumerate(known)}
     test["misclassification"] = {"auroc": au, "aupr": {m: sig(0.48 - 0.03 * i) for i, m in enumerate(known)},
                                  "prr": {m: sig(2 * a - 1) for m, a in au.items()}}
+    for table in test["misclassification"].values() if members == 1 else []:
+        for k in ["mutual_information", "epkl"]:
+            table.update({k: None, k + "_reason": "needs at least two members"})
     if members > 1:
         test["single"] = {"accuracy": sig(acc - 0.012), "nll": sig(nll + 0.05), "ece": sig(ece + 0.01)}
         test["single_min"] = {"accuracy": sig(acc - 0.016), "nll": sig(nll + 0.03), "ece": sig(ece + 0.006)}
@@ -134,9 +137,9 @@ def evaluation(name, q, rng):
                              "count": [0 if i == 0 else round(20 + 6500 * c**12 + 250 * c) for i, c in enumerate(conf)]}
     x = [i / 50 for i in range(51)]
     rejection = {"fraction": x, "random": sigs([err * (1 - f) for f in x]), "oracle": sigs([max(err - f, 0) for f in x])}
-    for i, m in enumerate(["confidence", "entropy", "mutual_information"]):
+    for i, m in enumerate(MEASURES):
         if m in known:
-            rejection[m] = sigs([err * (1 - f) ** (6.5 - i) for f in x])
+            rejection[m] = sigs([err * (1 - f) ** (6.5 - 0.8 * i) for f in x])
     curves["rejection"] = rejection
     if members > 1:
         alpha = [i / 20 for i in range(21)]
@@ -254,7 +257,7 @@ def regression(rng):
             "training_seconds": 12.5, "infer_seconds": 0.01, "data": "csv:houses.csv", "data_hash": "77aa", "command": "retort eval runs/houses --data csv:houses.csv",
             "sets": {"test": {"rows": 51, "nll": 2.41, "rmse": 2.93, "total_variance": 9.1, "data_variance": 7.7, "knowledge_variance": 1.4, "interval": {"nll": [2.2, 2.7], "rmse": [2.3, 3.6]}}},
             "curves": {"intervals": {"level": level, "coverage": sigs([min(1, x + 0.05 * math.sin(math.pi * x)) for x in level])},
-                       "histogram": {"variance": {"edges": edges, "test": histogram(rng, edges, 51, 0.1, 0.1)}}}}
+                       "histogram": {"total_variance": {"edges": edges, "test": histogram(rng, edges, 51, 0.1, 0.1)}}}}
 
 
 RUNS = {
