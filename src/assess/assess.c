@@ -23,7 +23,7 @@ static bool good_name(const char *s, size_t n) {
     return n > 0 && n < RT_ASSESS_NAME_MAX;
 }
 
-static rt_status open_foreign(rt_session *s, char *item) {
+static rt_status open_foreign(rt_assess_call *s, char *item) {
     char *equals = strchr(item, '=');
     RT_FAIL_IF(s->nforeign >= RT_ASSESS_OOD_MAX, RT_E_USAGE, "--ood: more than %d sets", RT_ASSESS_OOD_MAX);
     RT_FAIL_IF(!equals || !good_name(item, (size_t)(equals - item)) || !equals[1], RT_E_USAGE,
@@ -44,7 +44,7 @@ static rt_status open_foreign(rt_session *s, char *item) {
     return RT_OK;
 }
 
-static rt_status open_foreigns(rt_session *s) {
+static rt_status open_foreigns(rt_assess_call *s) {
     if (!s->o->ood)
         return RT_OK;
     s->specs = rt_strdup(s->o->ood);
@@ -61,7 +61,7 @@ static rt_status open_foreigns(rt_session *s) {
 }
 
 /* Calls `add` for each of the names between commas. */
-static rt_status each_name(rt_session *s, const char *list, rt_status (*add)(rt_session *s, const char *name)) {
+static rt_status each_name(rt_assess_call *s, const char *list, rt_status (*add)(rt_assess_call *s, const char *name)) {
     for (const char *at = list;; at++) {
         const size_t n = strcspn(at, ",");
         char name[RT_ASSESS_NAME_MAX];
@@ -76,7 +76,7 @@ static rt_status each_name(rt_session *s, const char *list, rt_status (*add)(rt_
     }
 }
 
-static rt_status add_corruption(rt_session *s, const char *name) {
+static rt_status add_corruption(rt_assess_call *s, const char *name) {
     const rt_corruption *c;
     const bool all = strcmp(name, "all") == 0, benchmark = strcmp(name, "benchmark") == 0;
     for (int64_t i = 0; i < rt_corruption_count() && (all || benchmark); i++) {
@@ -94,7 +94,7 @@ static rt_status add_corruption(rt_session *s, const char *name) {
     return RT_OK;
 }
 
-static rt_status add_shift(rt_session *s, const char *name) {
+static rt_status add_shift(rt_assess_call *s, const char *name) {
     const rt_shift *shift;
     RT_TRY(rt_shift_find(&shift, name));
     for (int i = 0; i < s->nshifts; i++)
@@ -105,7 +105,7 @@ static rt_status add_shift(rt_session *s, const char *name) {
 }
 
 /* Images that distortions take; found out before anything is predicted. */
-static rt_status check_images(const rt_session *s) {
+static rt_status check_images(const rt_assess_call *s) {
     rt_distortion *d = NULL;
     rt_status st = RT_OK;
     if (s->ncorruptions > 0)
@@ -116,7 +116,7 @@ static rt_status check_images(const rt_session *s) {
     return st == RT_OK ? RT_OK : rt_error_prefix(st, "%s", s->o->data);
 }
 
-static rt_status answer_teacher(rt_session *s) {
+static rt_status answer_teacher(rt_assess_call *s) {
     rt_subject u;
     rt_status st = rt_subject_open(&u, s, s->o->against);
     if (st == RT_OK)
@@ -127,7 +127,7 @@ static rt_status answer_teacher(rt_session *s) {
     return st;
 }
 
-static rt_status session_open(rt_session *s) {
+static rt_status session_open(rt_assess_call *s) {
     const rt_assess_options *o = s->o;
     RT_TRY(rt_dataset_open(&s->data, o->data,
                            (rt_data_options){.seed = o->seed, .limit = o->limit, .test_only = true}));
@@ -144,7 +144,7 @@ static rt_status session_open(rt_session *s) {
     return o->against ? answer_teacher(s) : RT_OK;
 }
 
-static void session_close(rt_session *s) {
+static void session_close(rt_assess_call *s) {
     rt_answers_free(&s->teacher);
     for (int i = 0; i < s->nforeign; i++)
         rt_dataset_destroy(&s->foreign[i].data);
@@ -155,7 +155,7 @@ static void session_close(rt_session *s) {
 }
 
 /* Rows that a run will be asked, for the progress. */
-static double rows_to_answer(const rt_session *s) {
+static double rows_to_answer(const rt_assess_call *s) {
     double sets = 1.1 + RT_SEVERITIES * s->ncorruptions, rows = 0, amount[RT_SHIFT_AMOUNTS];
     for (int i = 0; i < s->nshifts; i++)
         sets += (double)rt_shift_amounts(s->shift[i], s->row, amount);
@@ -167,7 +167,7 @@ static double rows_to_answer(const rt_session *s) {
 /* ---- one run ---- */
 
 static rt_status write_sets(rt_subject *u, const rt_answers *y, rt_json *j) {
-    const rt_session *s = u->s;
+    const rt_assess_call *s = u->s;
     rt_json_object_begin(j, NULL);
     RT_TRY(rt_assess_test(u, y, j));
     for (int i = 0; i < s->nforeign; i++)
@@ -222,7 +222,7 @@ done:
     return st;
 }
 
-static rt_status run_one(rt_session *s, const char *name, rt_assessment **out) {
+static rt_status run_one(rt_assess_call *s, const char *name, rt_assessment **out) {
     rt_subject u;
     rt_assessment *a = NULL;
     rt_status st;
@@ -243,7 +243,7 @@ done:
 
 rt_status rt_assess_run(const rt_assess_options *o, const char *const *runs, int n, rt_pool *pool,
                         rt_assessment **out) {
-    rt_session s = {.o = o, .pool = pool, .runs = n, .started = rt_time_now()};
+    rt_assess_call s = {.o = o, .pool = pool, .runs = n, .started = rt_time_now()};
     for (int i = 0; i < n; i++)
         out[i] = NULL;
     rt_status st = session_open(&s);

@@ -4,7 +4,7 @@
  * rt_assess_run loads each run, predicts every set that the options name, and gives one assessment per run:
  * all metrics of eval/metrics.def with intervals, how well each measure of uncertainty finds errors and
  * foreign inputs, how all that decays under shift, agreement with a teacher, curves and pictures for a page.
- * An assessment is a tree of numbers, the same that metrics.json keeps under "evaluation" (docs/metrics.md):
+ * An assessment is a tree of numbers, the same that metrics.json keeps under "evaluation" (docs/formats/metrics.md):
  * numbers are asked for by path, "test.nll", "ood:digits.auroc.entropy".
  *
  * Nothing is fitted on test rows: the temperature comes from the rows that the run itself held out, or there
@@ -50,6 +50,11 @@ typedef struct rt_assessment rt_assessment;
 rt_status rt_assess_run(const rt_assess_options *o, const char *const *runs, int n, rt_pool *pool,
                         rt_assessment **out) RT_MUST_CHECK;
 void rt_assessment_destroy(rt_assessment **a);
+/* What rt_assessment_save left in a run's metrics.json; *out is NULL if there is nothing. It can be asked and
+ * put into tables, but not written again. */
+rt_status rt_assessment_read(rt_assessment **out, const char *run) RT_MUST_CHECK;
+/* The same from the text of metrics.json; name is for messages. */
+rt_status rt_assessment_decode(rt_assessment **out, const char *text, size_t n, const char *name) RT_MUST_CHECK;
 
 typedef struct rt_assess_info {
     const char *run, *arch, *student, *method, *data, *data_hash, *command;

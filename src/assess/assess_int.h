@@ -1,7 +1,7 @@
 /*
  * assess_int.h - what the files of this module share.
  *
- *   session    what is the same for all runs: data, foreign sets, distortions, the teacher's answers
+ *   call       what is the same for all runs: data, foreign sets, distortions, the teacher's answers
  *   subject    the run that is being assessed: its model, a predictor, the temperature
  *   answers    predictions of one set, as eval wants them
  *   scores     measures of uncertainty of every row of one set
@@ -33,7 +33,7 @@ typedef struct rt_scores {
     uint8_t *wrong; /* (n), of labelled classification */
 } rt_scores;
 
-typedef struct rt_session {
+typedef struct rt_assess_call {
     const rt_assess_options *o;
     rt_pool *pool;
     char *specs; /* what foreign sets point into */
@@ -54,10 +54,10 @@ typedef struct rt_session {
     /* progress */
     int run, runs;
     double rows, rows_all, started; /* of this run */
-} rt_session;
+} rt_assess_call;
 
 typedef struct rt_subject {
-    rt_session *s;
+    rt_assess_call *s;
     const char *name;
     rt_model *model;
     rt_predictor *predictor;
@@ -83,14 +83,15 @@ struct rt_assessment {
     rt_arena text;                 /* strings of info */
     rt_str classes;                /* JSON array, or empty */
     rt_str sets, curves, pictures; /* JSON objects, or empty */
-    rt_jdoc *doc;                  /* of the object without curves and pictures */
+    rt_jdoc *doc;                  /* of the object without curves and pictures, or of a whole metrics.json */
+    rt_jval root;                  /* the object in it */
     /* what pictures are made of, written when the assessment is saved */
     rt_picture picture[RT_PICTURES_MAX];
     int npictures;
 };
 
 /* ---- assess_predict.c ---- */
-rt_status rt_subject_open(rt_subject *u, rt_session *s, const char *name) RT_MUST_CHECK;
+rt_status rt_subject_open(rt_subject *u, rt_assess_call *s, const char *name) RT_MUST_CHECK;
 void rt_subject_close(rt_subject *u);
 /* Predictions of rows of shape `row`, distorted if asked, converted to the model's input if need be. */
 typedef struct rt_answer_how {

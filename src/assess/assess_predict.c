@@ -20,7 +20,7 @@
 
 enum { DISTORT_ROWS = 32, CHUNK_BYTES = 32 << 20, DEFAULT_BATCH = 128 };
 
-rt_status rt_subject_open(rt_subject *u, rt_session *s, const char *name) {
+rt_status rt_subject_open(rt_subject *u, rt_assess_call *s, const char *name) {
     *u = (rt_subject){.s = s, .name = name, .temperature = NAN};
     RT_TRY(rt_model_load(&u->model, name));
     const rt_status st = rt_model_check_data(u->model, s->data);
@@ -106,7 +106,7 @@ static void distort_close(distort_call *c) {
 /* ---- a set ---- */
 
 static void tell(const rt_subject *u, const char *what, int64_t rows) {
-    rt_session *s = u->s;
+    rt_assess_call *s = u->s;
     s->rows += (double)rows;
     if (!s->o->progress)
         return;

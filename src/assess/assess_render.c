@@ -146,7 +146,7 @@ static void fill_run(const rt_table *t, grid *g, int row, const rt_assessment *a
 }
 
 static void fill_alone(const rt_table *t, grid *g, int row, const rt_assessment *a, rt_table_format format) {
-    snprintf(at(g, row, 0)->text, CELL, "%smembers alone", format == RT_TABLE_TEXT ? "  " : "");
+    snprintf(at(g, row, 0)->text, CELL, "%seach alone", format == RT_TABLE_TEXT ? "  " : "");
     at(g, row, 0)->left = true;
     for (int i = 0; i < t->ncolumns; i++) {
         char path[160];

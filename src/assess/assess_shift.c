@@ -84,7 +84,7 @@ static void put_means(const rt_subject *u, const series *mean, const double *sev
 }
 
 rt_status rt_assess_corrupt(rt_subject *u, rt_json *j) {
-    const rt_session *s = u->s;
+    const rt_assess_call *s = u->s;
     double severity[RT_SEVERITIES];
     series *types = NULL, mean = {0};
     rt_status st;

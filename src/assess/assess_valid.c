@@ -35,7 +35,7 @@ static bool trained_on(const rt_model *m, const char *hash) {
 }
 
 /* Both parts of a data set, as training reads them; the last one is kept. */
-static rt_status open_source(rt_session *s, const char *spec, int64_t seed, int64_t limit) {
+static rt_status open_source(rt_assess_call *s, const char *spec, int64_t seed, int64_t limit) {
     if (s->source && strcmp(s->source_spec, spec) == 0 && s->source_seed == seed && s->source_limit == limit)
         return RT_OK;
     rt_dataset_destroy(&s->source);

@@ -56,7 +56,7 @@ static rt_status find_method(rt_assessment *a, const rt_model *m) {
 static rt_status describe(rt_assessment *a, const rt_subject *u) {
     rt_assess_info *i = &a->info;
     const rt_model *m = u->model;
-    const rt_session *s = u->s;
+    const rt_assess_call *s = u->s;
     RT_TRY(rt_arena_strdup(&a->text, &i->run, u->name));
     RT_TRY(rt_arena_strdup(&a->text, &i->arch, rt_net_config(rt_model_net(m))->spec));
     RT_TRY(meta_text(a, m, "student", "spec", &i->student));
@@ -156,12 +156,73 @@ rt_status rt_assessment_finish(rt_assessment *a) {
     rt_status st = rt_str_status(&text);
     if (st == RT_OK)
         st = rt_jdoc_parse(&a->doc, rt_str_text(&text), text.len, a->info.run);
+    if (st == RT_OK)
+        a->root = rt_jdoc_root(a->doc);
     rt_str_deinit(&text);
     return st;
 }
 
+/* Texts are borrowed from the document. */
+static void describe_decoded(rt_assessment *a) {
+    rt_assess_info *i = &a->info;
+    const struct {
+        const char *key, **text;
+    } texts[] = {{"run", &i->run},   {"arch", &i->arch},           {"student", &i->student},  {"method", &i->method},
+                 {"data", &i->data}, {"data_hash", &i->data_hash}, {"command", &i->command}};
+    const char *task = "";
+    int64_t members = 1;
+    for (int k = 0; k < RT_COUNT(texts); k++)
+        if (!rt_jval_str(rt_jval_get(a->root, texts[k].key), texts[k].text))
+            *texts[k].text = k < 4 ? "" : NULL;
+    (void)rt_jval_str(rt_jval_get(a->root, "task"), &task);
+    i->regression = strcmp(task, "regression") == 0;
+    (void)rt_jval_i64(rt_jval_get(a->root, "members"), &members);
+    i->members = (int)members;
+    (void)rt_jval_i64(rt_jval_get(a->root, "parameters"), &i->parameters);
+    (void)rt_jval_f64(rt_jval_get(a->root, "flops"), &i->flops);
+    if (!rt_jval_f64(rt_jval_get(a->root, "training_seconds"), &i->training_seconds))
+        i->training_seconds = NAN;
+    if (!rt_jval_f64(rt_jval_get(a->root, "infer_seconds"), &i->infer_seconds))
+        i->infer_seconds = NAN;
+}
+
+rt_status rt_assessment_decode(rt_assessment **out, const char *text, size_t n, const char *name) {
+    rt_assessment *a;
+    *out = NULL;
+    RT_TRY(rt_calloc(&a, 1, sizeof *a));
+    rt_arena_init(&a->text);
+    const rt_status st = rt_jdoc_parse(&a->doc, text, n, name);
+    a->root = st == RT_OK ? rt_jval_get(rt_jdoc_root(a->doc), "evaluation") : NULL;
+    if (!a->root) {
+        rt_assessment_destroy(&a);
+        return st;
+    }
+    describe_decoded(a);
+    *out = a;
+    return RT_OK;
+}
+
+rt_status rt_assessment_read(rt_assessment **out, const char *run) {
+    char *dir = NULL, *path = NULL;
+    uint8_t *text = NULL;
+    size_t n;
+    rt_status st;
+    *out = NULL;
+    RT_TRY_GOTO(rt_path_expand(&dir, run));
+    RT_TRY_GOTO(rt_path_join(&path, dir, "metrics.json"));
+    if (!rt_file_exists(path))
+        goto done;
+    RT_TRY_GOTO(rt_file_read(path, METRICS_MAX_BYTES, &text, &n));
+    st = rt_assessment_decode(out, (const char *)text, n, path);
+done:
+    rt_free(text);
+    rt_free(path);
+    rt_free(dir);
+    return st;
+}
+
 rt_jval rt_assessment_sets(const rt_assessment *a) {
-    return rt_jval_get(rt_jdoc_root(a->doc), "sets");
+    return rt_jval_get(a->root, "sets");
 }
 
 /* Walks names (of members, or numbers of elements) with dots between. parent is the object of the last name, which is copied to `last`. */
@@ -185,7 +246,7 @@ static rt_jval walk(rt_jval v, const char *path, rt_jval *parent, char last[64])
 
 bool rt_assessment_value(const rt_assessment *a, const char *path, double *out, const char **reason) {
     const rt_jval sets = rt_assessment_sets(a);
-    const rt_jval from[] = {sets, rt_jval_get(sets, "test"), rt_jdoc_root(a->doc)};
+    const rt_jval from[] = {sets, rt_jval_get(sets, "test"), a->root};
     char last[64], key[80];
     rt_jval parent = NULL, v = NULL;
     *out = NAN;

@@ -1,0 +1,151 @@
+#!/bin/sh
+# eval: the JSON object, metrics.json, foreign and corrupted data, requirements, several runs, agreement, formats, errors.
+. "$(dirname "$0")/tap.inc"
+data="--data spiral:n=60,noise=0.2"
+how="--epochs 3 --batch 32 --optimiser adam --lr 0.01 --quiet"
+few="--bootstrap 20"
+
+# has FILE PATH...: the JSON value at each path exists; without Python the last key is looked for.
+has() {
+    file=$1
+    shift
+    if command -v python3 >/dev/null; then
+        python3 - "$file" "$@" <<'END'
+import json, sys
+tree = json.load(open(sys.argv[1]), parse_constant=lambda c: 1 / 0)
+for path in sys.argv[2:]:
+    at = tree
+    for key in path.split("/"):
+        at = at[int(key)] if isinstance(at, list) else at[key]
+END
+    else
+        for path in "$@"; do grep -q "\"${path##*/}\":" "$file" || return 1; done
+    fi
+}
+
+run train $data --arch mlp:12 --members 2 $how --out ens
+run train $data --arch mlp:12 --valid 0 $how --out one
+cp ens/metrics.json before.json
+
+run eval ens one ens/member-000.safetensors $data $few --ood far=spiral:n=20,noise=4 --against ens --json
+expect 0 "" "eval of three runs"
+check "one JSON object" json out
+check "its keys" has out retort seconds data runs/0/run runs/0/arch runs/0/student runs/0/method runs/0/task runs/0/members runs/0/parameters \
+    runs/0/flops runs/0/training_seconds runs/0/infer_seconds runs/0/data runs/0/data_hash runs/0/classes/2 runs/0/command
+test="runs/0/sets/test"
+check "metrics of the test rows" has out $test/rows $test/accuracy $test/nll $test/brier $test/ece $test/temperature $test/nll_calibrated \
+    $test/ece_calibrated $test/entropy $test/expected_entropy $test/mutual_information $test/epkl $test/diversity $test/disagreement $test/prr \
+    $test/interval/nll/1 $test/misclassification/auroc/entropy $test/misclassification/aupr/confidence $test/misclassification/prr/epkl \
+    $test/single/nll $test/single_min/nll $test/single_max/nll
+check "foreign rows" has out runs/0/sets/ood:far/rows runs/0/sets/ood:far/spec runs/0/sets/ood:far/entropy runs/0/sets/ood:far/confidence \
+    runs/0/sets/ood:far/auroc/mutual_information runs/0/sets/ood:far/aupr/entropy runs/0/sets/ood:far/interval/auroc_entropy/1
+check "agreement" has out runs/1/sets/against/teacher runs/1/sets/against/kl runs/1/sets/against/mutual_information_difference_reason \
+    runs/1/sets/against/entropy_difference runs/1/sets/against/agreement
+check "no curves in what is printed" sh -c '! grep -q "\"curves\"" out'
+check "why there is no temperature: nothing held out" grep -q '"temperature":null,"temperature_reason":"the run held out no' out
+check "why there is no temperature: a file" grep -q '"temperature":null,"temperature_reason":"a model file' out
+check "metrics.json keeps what training wrote" sh -c 'grep -v "^}" before.json | sed "\$s/\$/,/" >head && head -n "$(wc -l <head)" ens/metrics.json | cmp - head'
+evaluation="evaluation/curves"
+check "and has the evaluation" has ens/metrics.json evaluation/sets/test/nll $evaluation/reliability/count/14 $evaluation/rejection/oracle/100 \
+    $evaluation/rejection/fraction/100 $evaluation/roc/misclassification/entropy/fpr/1 $evaluation/roc/ood:far/entropy/tpr/1 \
+    $evaluation/histogram/entropy/edges/50 $evaluation/histogram/entropy/test_wrong/49 $evaluation/histogram/entropy/ood:far/49 \
+    evaluation/pictures/map/total evaluation/pictures/map/extent/3
+check "and pictures" test -s ens/pictures/map-knowledge.png
+cp ens/metrics.json first.json
+run eval ens $data --bootstrap 0 --no-save --json
+check "--no-save leaves it alone" cmp ens/metrics.json first.json
+check "--bootstrap 0: no intervals" sh -c '! grep -q interval out'
+run eval ens $data $few --threads 1 --json
+sed 's/seconds":[^,}]*//g; s/"command[^,]*//; s/ --threads 1//' out >a
+run eval ens $data $few --threads 3 --json
+sed 's/seconds":[^,}]*//g; s/"command[^,]*//; s/ --threads 3//' out >b
+check "the same whatever the threads" cmp a b
+check "evaluated again: one evaluation" test "$(grep -c '"evaluation"' ens/metrics.json)" -eq 1
+run train --out ens --resume --quiet
+expect 0 "" "training knows the run as finished"
+
+# Tables
+run eval ens one $data $few --ood far=spiral:n=20,noise=4
+check "a best value is marked" grep -q '[0-9]\*' out
+check "at most 100 columns" sh -c '! grep -q ".\{101\}" out'
+run eval ens one $data $few --format markdown
+check "Markdown" grep -q '^| ens | 2 | ' out
+run eval ens one $data $few --format latex
+check "LaTeX" grep -q 'begin{tabular}' out
+run eval ens one $data $few --out table.csv --metrics accuracy,nll
+check "CSV by the name of the file" grep -q '^run,task,arch,student,method,members,accuracy,accuracy.lo,accuracy.hi,nll' table.csv
+check "--metrics: no other columns" sh -c '! grep -q brier out'
+run eval ens $data $few --out table.json --quiet
+check "JSON by the name of the file" has table.json runs/0/sets/test/nll
+run eval ens $data --out table.doc
+expect 2 ".csv, .md" "a name that says no format"
+run eval ens $data --metrics accurcy
+expect 2 "did you mean 'accuracy'" "an unknown column"
+
+# Requirements
+run eval ens one $data $few --require 'accuracy>0' --require 'ece <= 1'
+expect 0 "" "requirements that are met"
+run eval ens one $data $few --require 'accuracy>0' --require 'nll<0' --require 'test.temperature<1e9'
+expect 5 "ens: nll is" "a requirement that is not met: exit code 5"
+check "the table is printed all the same" grep -q '^one' out
+check "the other run is named, too" grep -q 'one: nll is .*one: test.temperature is the run held out no' err
+run eval ens $data --require 'nll'
+expect 2 "no comparison" "not a requirement"
+run eval ens $data $few --require 'nlll<1'
+expect 2 "no number 'nlll'" "an unknown metric in a requirement"
+cat >eval.yaml <<'END'
+data: spiral:n=60,noise=0.2
+bootstrap: 0
+ood: [far=spiral:n=20, near=spiral:n=10]
+END
+run eval ens --config eval.yaml --json --no-save
+check "a list in YAML" has out runs/0/sets/ood:far/rows runs/0/sets/ood:near/rows
+
+# Images: corruptions, shifts, foreign sets of another shape
+if /usr/bin/env python3 -c 'import struct' 2>/dev/null; then
+    python3 - <<'END'
+import struct
+def npy(name, shape, kind, data):
+    head = "{'descr': '%s', 'fortran_order': False, 'shape': %s, }" % (kind, shape)
+    head += " " * (63 - (10 + len(head)) % 64) + "\n"
+    open(name, "wb").write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + data)
+n, c, h = 60, 1, 12
+x = bytes((i // (h * h)) % 3 * 60 + (i * 7919) % 90 for i in range(n * c * h * h))
+npy("x.npy", (n, c, h, h), "|u1", x)
+npy("y.npy", (n,), "<i4", struct.pack("<%di" % n, *(i % 3 for i in range(n))))
+z = bytes((i * 31) % 256 for i in range(20 * 3 * 16 * 16))
+npy("z.npy", (20, 3, 16, 16), "|u1", z)
+npy("zy.npy", (20,), "<i4", struct.pack("<20i", *range(20)))
+END
+    images="--data npy:x.npy,y.npy"
+    run train $images --arch mlp:8 --members 2 $how --out pics
+    run eval pics $images $few --corrupt gaussian_noise,fog --shift rotate,roll --ood other=npy:z.npy,zy.npy --json
+    expect 0 "" "corrupted and shifted images"
+    check "JSON of corruptions" has out runs/0/sets/corrupt/accuracy_corrupted runs/0/sets/corrupt/nll_corrupted runs/0/sets/corrupt/brier_corrupted \
+        runs/0/sets/corrupt/ece_corrupted runs/0/sets/corrupt/nll_calibrated_corrupted runs/0/sets/corrupt/ece_calibrated_corrupted \
+        runs/0/sets/corrupt/severity/accuracy/4 runs/0/sets/corrupt/types/fog/severity/4 runs/0/sets/corrupt/types/gaussian_noise/ece/4
+    check "JSON of shifts" has out runs/0/sets/shift:rotate/severity/11 runs/0/sets/shift:rotate/mutual_information/11 runs/0/sets/shift:roll/nll/1
+    check "a sheet of the least certain" has pics/metrics.json evaluation/pictures/least_certain/file evaluation/pictures/least_certain/items/0/confidence
+    check "as a picture" test -s pics/pictures/least-certain.png
+    run eval pics $images --corrupt fogg
+    expect 2 "fog" "an unknown corruption"
+    run eval pics $images --shift turn
+    expect 2 "turn" "an unknown shift"
+fi
+
+# Errors
+run eval ens $data --corrupt benchmark
+expect 2 "spiral" "corruptions of what is no image"
+run eval ens $data --ood far
+expect 2 "NAME=SPEC" "a foreign set without a name"
+run eval ens $data --ood a=spiral:n=5 --ood a=spiral:n=6
+expect 2 "named 'a'" "two foreign sets of one name"
+cp ens/metrics.json before.json
+run eval ens nowhere $data
+expect 3 "nowhere" "one bad run of two"
+check "nothing is stored" cmp ens/metrics.json before.json
+printf '{"broken": ' >one/metrics.json
+run eval one $data $few
+expect 0 "not stored" "metrics.json that is no JSON: a warning"
+check "and it is left alone" grep -q broken one/metrics.json
+finish
