@@ -58,11 +58,30 @@ static rt_status end_line(rt_trainer *t, rt_json *j) {
     return rt_appender_write(t->dir.log, rt_str_text(&t->line), t->line.len);
 }
 
+/* How far teachers are from BatchEnsemble form: per kernel the relative error, and the deviation of their
+ * ratios from rank one. */
+static void put_reconstruction(const rt_reconstruct_report *r, rt_json *j) {
+    if (r->layers == 0)
+        return;
+    rt_json_f64(j, "reconstruction_residual", r->residual);
+    rt_json_array_begin(j, "reconstruction");
+    for (int i = 0; i < r->layers; i++) {
+        rt_json_object_begin(j, NULL);
+        rt_json_str(j, "kernel", r->line[i].name);
+        rt_json_f64(j, "residual", r->line[i].residual);
+        rt_json_f64_or(j, "rank_one", r->line[i].rank_one, "a weight is zero where another is not");
+        rt_json_object_end(j);
+    }
+    rt_json_array_end(j);
+}
+
 rt_status rt_trainer_log_event(rt_trainer *t, const char *event) {
     rt_json j;
     begin_line(t, &j, event);
     rt_json_i64(&j, "epoch", t->at.epoch);
     rt_json_str(&j, "retort", RT_VERSION);
+    if (strcmp(event, "start") == 0)
+        put_reconstruction(&t->reconstruction, &j);
     return end_line(t, &j);
 }
 

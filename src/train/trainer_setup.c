@@ -97,10 +97,12 @@ static rt_status make_step(rt_trainer *t) {
     RT_TRY(rt_step_prepare(t->step, rt_batch_rows(&t->batches, t->nbatches - 1)));
     for (int m = 0; m < t->members; m++) {
         rt_params_init(t->model->params, rt_step_values(t->step, m), t->seeds[m]);
-        if (c->init_from_teacher && t->phase == t->nphases - 1)
-            RT_TRY(rt_reconstruct_student(t->model->student, t->model->params, rt_step_values(t->step, m),
-                                          rt_model_params(t->teacher->model), t->teacher->blocks,
-                                          t->teacher->members, NULL));
+        if (!c->init_from_teacher || t->phase != t->nphases - 1)
+            continue;
+        rt_reconstruct_report_deinit(&t->reconstruction);
+        RT_TRY(rt_reconstruct_student(t->model->student, t->model->params, rt_step_values(t->step, m),
+                                      rt_model_params(t->teacher->model), t->teacher->blocks,
+                                      t->teacher->members, &t->reconstruction));
     }
     return RT_OK;
 }
@@ -347,6 +349,7 @@ rt_status rt_trainer_open(rt_trainer *t) {
 void rt_trainer_close(rt_trainer *t) {
     rt_prefetch_destroy(&t->prefetch);
     leave_phase(t);
+    rt_reconstruct_report_deinit(&t->reconstruction);
     rt_aux_close(&t->aux);
     rt_teacher_destroy(&t->teacher);
     rt_subset_deinit(&t->train);

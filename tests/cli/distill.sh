@@ -19,6 +19,9 @@ for run in end2 proxy-end2 prior-net be-head hydra; do
     check "predict $run has three lines of uncertainty" test "$(grep -c ',' $run.csv)" -eq 4
 done
 
+run distill --teacher teacher $data --method be-head --init-from-teacher $how --out init
+check "the log has how far each kernel is from BatchEnsemble form" grep -q '"kernel":"layers.0.weight","residual":[0-9]' init/log.jsonl
+
 # Stored outputs: those of the training part, written by predict.
 run predict teacher $data --part train --logits logits.npy
 expect 0 "" "predict --part train --logits"
