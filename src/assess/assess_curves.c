@@ -193,6 +193,7 @@ rt_status rt_assess_curves(rt_subject *u, const rt_answers *y, rt_json *j) {
         RT_TRY(put_foreign_roc(u, f, j));
     rt_json_object_end(j);
     RT_TRY(put_histograms(u, j));
+    RT_TRY(rt_assess_line(u, j));
     rt_json_object_end(j);
     return rt_str_status(j->out);
 }

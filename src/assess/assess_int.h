@@ -103,6 +103,9 @@ typedef struct rt_answer_how {
 rt_status rt_subject_answer(rt_subject *u, rt_answers *out, const rt_part *p, rt_shape row,
                             const rt_answer_how *how) RT_MUST_CHECK;
 void rt_answers_free(rt_answers *a);
+/* Of regression: y (n, m, 2) to split, and in.mu and in.var with it. */
+rt_status rt_answers_split(rt_answers *a) RT_MUST_CHECK;
+void rt_subject_tell(const rt_subject *u, const char *what, int64_t rows); /* rows more are answered */
 rt_status rt_scores_of(rt_scores *out, const rt_eval_input *in) RT_MUST_CHECK;
 void rt_scores_free(rt_scores *s);
 /* Measures of two sets side by side, (measures, a->n + b->n); the rows of b are positive. rt_alloc'ed. */
@@ -124,9 +127,14 @@ rt_status rt_assess_against(rt_subject *u, const rt_answers *y, rt_json *j) RT_M
 rt_status rt_assess_corrupt(rt_subject *u, rt_json *j) RT_MUST_CHECK;
 rt_status rt_assess_shift(rt_subject *u, const rt_shift *shift, rt_json *j) RT_MUST_CHECK;
 rt_status rt_assess_curves(rt_subject *u, const rt_answers *y, rt_json *j) RT_MUST_CHECK;
+rt_status rt_assess_line(rt_subject *u, rt_json *j) RT_MUST_CHECK; /* one of the curves */
 
 /* Pictures go into the assessment and, with it, into the run's directory. */
 rt_status rt_assess_pictures(rt_subject *u, const rt_answers *y, rt_assessment *a, rt_json *j) RT_MUST_CHECK;
+rt_status rt_assess_map(rt_subject *u, rt_assessment *a, rt_json *j) RT_MUST_CHECK; /* one of the pictures */
+/* A picture of zeros, "pictures/<file>". */
+rt_status rt_picture_add(rt_assessment *a, const char *file, int64_t h, int64_t w, int channels,
+                         uint8_t **pixels) RT_MUST_CHECK;
 rt_status rt_pictures_write(const rt_assessment *a, const char *dir) RT_MUST_CHECK;
 
 /* Numbers as an array, null where not finite, and then "<key>_reason" beside it. */

@@ -105,7 +105,7 @@ static void distort_close(distort_call *c) {
 
 /* ---- a set ---- */
 
-static void tell(const rt_subject *u, const char *what, int64_t rows) {
+void rt_subject_tell(const rt_subject *u, const char *what, int64_t rows) {
     rt_assess_call *s = u->s;
     s->rows += (double)rows;
     if (!s->o->progress)
@@ -154,13 +154,13 @@ static rt_status predict_chunks(rt_subject *u, float *y, const rt_part *p, rt_sh
         rt_free(converted);
         RT_TRY(st);
         RT_TRY(check_finite(u, dst, first, n, what));
-        tell(u, what, n);
+        rt_subject_tell(u, what, n);
     }
     return RT_OK;
 }
 
 /* Regression gives (n, m, 2); means and variances part here. */
-static rt_status split_gaussians(rt_answers *a) {
+rt_status rt_answers_split(rt_answers *a) {
     const int64_t all = a->in.n * a->in.m;
     RT_TRY(rt_calloc(&a->split, (size_t)all + 1, 2 * sizeof *a->split));
     for (int64_t i = 0; i < all; i++) {
@@ -200,7 +200,7 @@ rt_status rt_subject_answer(rt_subject *u, rt_answers *out, const rt_part *p, rt
                               .temperature = u->temperature,
                               .temperature_reason = u->temperature_reason};
     if (u->regression)
-        RT_TRY_GOTO(split_gaussians(out));
+        RT_TRY_GOTO(rt_answers_split(out));
     else
         out->in.logits = out->y;
 done:

@@ -1,0 +1,266 @@
+/*
+ * assess_line.c - are two members in one valley? Loss and accuracy of the networks (1 - a) w_0 + a w_1 on the
+ * segment between the weights of the first two, at 21 points, on at most 2,000 test rows. Members trained from
+ * different starts show a barrier between them (Garipov et al. 2018, Frankle et al. 2020); branches of one run
+ * do not.
+ *
+ * Running statistics of batch normalisation do not belong to interpolated weights: at every point, the ends
+ * included, they are the means over a few batches of inputs. A step in train mode leaves
+ *
+ *     running = (1 - momentum) old + momentum batch
+ *
+ * so with old = 0 the statistics of the batch are running / momentum. The inputs are training rows where the
+ * run's data is at hand, and test rows otherwise; labels are not looked at.
+ */
+#include "assess/assess_int.h"
+#include "base/alloc.h"
+#include "base/rng.h"
+#include <math.h>
+#include <string.h>
+
+enum { POINTS = 21, ROWS = 2000, NORM_BATCH = 128, NORM_BATCHES = 4 };
+
+/* ---- statistics ---- */
+
+typedef struct norms {
+    const rt_subject *u;
+    const rt_params *params;
+    float *block; /* bound to the exec */
+    double *sum;  /* like the block */
+    rt_graph *g;
+    rt_plan *plan;
+    rt_exec *exec;
+    rt_subset set;
+    rt_batch_spec spec;
+    int64_t *order;
+    float *x;
+} norms;
+
+static bool has_norms(const rt_params *p) {
+    for (int i = 0; i < rt_params_count(p); i++)
+        if (rt_params_get(p, i)->role == RT_ROLE_STATE)
+            return true;
+    return false;
+}
+
+static const rt_part *norm_rows(const rt_subject *u) {
+    const rt_assess_call *s = u->s;
+    const rt_shape input = rt_model_input(u->model);
+    if (s->source && rt_dataset_train(s->source)->n > 0) {
+        const rt_shape row = rt_dataset_row(s->source);
+        if (rt_shape_equal(&row, &input))
+            return rt_dataset_train(s->source);
+    }
+    return s->test;
+}
+
+static void norms_close(norms *b) {
+    rt_exec_destroy(&b->exec);
+    rt_plan_destroy(&b->plan);
+    rt_graph_destroy(&b->g);
+    rt_subset_deinit(&b->set);
+    rt_free(b->order);
+    rt_free(b->x);
+    rt_free(b->sum);
+}
+
+static rt_status norms_open(norms *b, const rt_subject *u, float *block) {
+    const rt_part *part = norm_rows(u);
+    *b = (norms){.u = u, .params = rt_model_params(u->model), .block = block};
+    RT_TRY(rt_subset_all(&b->set, part));
+    b->spec = (rt_batch_spec){.set = &b->set,
+                              .row = rt_model_input(u->model),
+                              .batch = RT_MIN((int64_t)NORM_BATCH, part->n),
+                              .shuffle = true,
+                              .drop_last = true};
+    RT_TRY(rt_calloc(&b->order, (size_t)part->n, sizeof *b->order));
+    RT_TRY(rt_calloc(&b->x, (size_t)(b->spec.batch * rt_shape_elems(&b->spec.row)), sizeof *b->x));
+    RT_TRY(rt_calloc(&b->sum, (size_t)rt_params_floats(b->params), sizeof *b->sum));
+    rt_batch_order(&b->spec, u->s->o->seed, 0, b->order);
+    RT_TRY(rt_graph_create(&b->g, b->spec.batch, RT_DTYPE_F32));
+    /* Nothing is declared here: the table of parameters is only read. */
+    rt_build build = {.g = b->g, .params = (rt_params *)(uintptr_t)b->params, .train = true};
+    rt_student_forward(rt_model_student(u->model), &build,
+                       rt_graph_input(b->g, "x", RT_DTYPE_F32, b->spec.row, 1));
+    RT_TRY(rt_graph_status(b->g));
+    RT_TRY(rt_plan_compile(&b->plan, b->g, (rt_plan_options){0}));
+    RT_TRY(rt_exec_create(&b->exec, b->plan, u->s->pool));
+    for (int i = 0; i < rt_params_count(b->params); i++)
+        rt_exec_bind_param(b->exec, i, block + rt_params_get(b->params, i)->offset);
+    rt_exec_bind_input(b->exec, 0, b->x);
+    return RT_OK;
+}
+
+/* Calls for each parameter that a step updates: its place and its momentum. */
+static void each_state(norms *b, void (*fn)(norms *b, int64_t at, int64_t n, double momentum)) {
+    for (int i = 0; i < rt_graph_outputs(b->g); i++) {
+        const rt_graph_out *out = rt_graph_get_output(b->g, i);
+        if (out->update_slot < 0)
+            continue;
+        const rt_param *p = rt_params_get(b->params, out->update_slot);
+        fn(b, p->offset, p->count, rt_graph_node(b->g, out->v)->attr.alpha);
+    }
+}
+
+static void clear_state(norms *b, int64_t at, int64_t n, double momentum) {
+    (void)momentum;
+    memset(b->block + at, 0, (size_t)n * sizeof *b->block);
+}
+
+static void add_state(norms *b, int64_t at, int64_t n, double momentum) {
+    for (int64_t i = at; i < at + n; i++)
+        b->sum[i] += (double)b->block[i] / momentum;
+}
+
+static void set_state(norms *b, int64_t at, int64_t n, double momentum) {
+    (void)momentum;
+    const double batches = (double)RT_MIN(rt_batch_count(&b->spec), (int64_t)NORM_BATCHES);
+    for (int64_t i = at; i < at + n; i++)
+        b->block[i] = (float)(b->sum[i] / batches);
+}
+
+static rt_status norms_refresh(norms *b) {
+    const volatile sig_atomic_t *stop = b->u->s->o->stop;
+    const int64_t batches = RT_MIN(rt_batch_count(&b->spec), (int64_t)NORM_BATCHES);
+    memset(b->sum, 0, (size_t)rt_params_floats(b->params) * sizeof *b->sum);
+    for (int64_t i = 0; i < batches; i++) {
+        RT_FAIL_IF(stop && *stop, RT_E_INTERRUPTED, "interrupted while interpolating");
+        each_state(b, clear_state);
+        rt_batch_fill(&b->spec, b->u->s->o->seed, 0, i, b->order, b->x, NULL, NULL, NULL);
+        rt_exec_run(&b->exec, &(rt_run){.seed = b->u->s->o->seed, .step = (uint64_t)i}, 1, b->u->s->pool);
+        each_state(b, add_state);
+    }
+    each_state(b, set_state);
+    return RT_OK;
+}
+
+/* ---- the segment ---- */
+
+typedef struct line {
+    rt_subject *u;
+    float *block; /* the network at this point */
+    const float *first, *second;
+    int64_t n, m; /* rows; members inside one network */
+    int32_t *label;
+    float *target;
+    rt_subset set;
+    int64_t *order;
+    float *y; /* (n, m, k) */
+} line;
+
+static void take(void *user, int network, int64_t row, int64_t n, const float *y, int64_t stride) {
+    (void)network;
+    const line *l = user;
+    const int64_t k = l->u->k;
+    for (int64_t s = 0; s < l->m; s++)
+        for (int64_t r = 0; r < n; r++) {
+            float *dst = l->y + ((row + r) * l->m + s) * k;
+            memcpy(dst, y + s * stride + r * k, (size_t)k * sizeof *dst);
+            if (l->u->regression)
+                rt_model_unscale(l->u->model, dst);
+        }
+}
+
+static rt_status line_open(line *l, rt_subject *u) {
+    const rt_part *p = u->s->test;
+    *l =
+        (line){.u = u, .n = RT_MIN(p->n, (int64_t)ROWS), .m = rt_student_members(rt_model_student(u->model))};
+    l->first = rt_model_block(u->model, 0);
+    l->second = rt_model_block(u->model, 1);
+    RT_TRY(rt_calloc(&l->block, (size_t)rt_params_floats(rt_model_params(u->model)), sizeof *l->block));
+    RT_TRY(rt_calloc(&l->order, (size_t)p->n, sizeof *l->order));
+    /* drawn, because files may be sorted by class or deal classes out in turn */
+    rt_rng_permutation(rt_rng_make(u->s->o->seed, RT_RNG_DATA, 0, ROWS), l->order, p->n);
+    RT_TRY(rt_subset_rows(&l->set, p, l->order, l->n));
+    RT_TRY(rt_calloc(&l->label, (size_t)l->n, sizeof *l->label));
+    RT_TRY(rt_calloc(&l->target, (size_t)l->n, sizeof *l->target));
+    for (int64_t i = 0; i < l->n; i++) {
+        if (p->label)
+            l->label[i] = p->label[l->order[i]];
+        if (p->target)
+            l->target[i] = p->target[l->order[i]];
+        l->order[i] = i;
+    }
+    return rt_calloc(&l->y, (size_t)(l->n * l->m * u->k), sizeof *l->y);
+}
+
+static void line_close(line *l) {
+    rt_subset_deinit(&l->set);
+    rt_free(l->block);
+    rt_free(l->order);
+    rt_free(l->label);
+    rt_free(l->target);
+    rt_free(l->y);
+}
+
+static void interpolate(line *l, double a) {
+    const int64_t floats = rt_params_floats(rt_model_params(l->u->model));
+    for (int64_t i = 0; i < floats; i++)
+        l->block[i] = (float)((1 - a) * (double)l->first[i] + a * (double)l->second[i]);
+}
+
+static rt_status score(const line *l, double *loss, double *accuracy) {
+    const rt_subject *u = l->u;
+    rt_answers y = {.y = l->y};
+    double v[RT_METRICS_MAX];
+    rt_status st = RT_OK;
+    y.in = (rt_eval_input){.regression = u->regression,
+                           .n = l->n,
+                           .m = l->m,
+                           .k = u->k,
+                           .logits = l->y,
+                           .dirichlet = u->dirichlet,
+                           .dirichlet_offset = u->offset,
+                           .label = l->label,
+                           .target = l->target};
+    if (u->regression)
+        RT_TRY(rt_answers_split(&y));
+    st = rt_eval_all(&y.in, v, NULL);
+    rt_free(y.split);
+    RT_TRY(st);
+    *loss = v[rt_metric_find("nll", u->regression)];
+    *accuracy = u->regression ? NAN : v[rt_metric_find("accuracy", false)];
+    return RT_OK;
+}
+
+static void put_line(const line *l, const double *a, const double *loss, const double *accuracy, rt_json *j) {
+    static const char why[] = "a prediction is not finite";
+    rt_json_object_begin(j, "line");
+    rt_json_i64(j, "first", 0);
+    rt_json_i64(j, "second", 1);
+    rt_json_i64(j, "rows", l->n);
+    rt_put_array(j, "alpha", a, POINTS, NULL);
+    rt_put_array(j, "loss", loss, POINTS, why);
+    if (!l->u->regression)
+        rt_put_array(j, "accuracy", accuracy, POINTS, why);
+    rt_json_object_end(j);
+}
+
+/* Nothing is written for a run of one network. */
+rt_status rt_assess_line(rt_subject *u, rt_json *j) {
+    double a[POINTS], loss[POINTS], accuracy[POINTS];
+    line l = {0};
+    norms b = {0};
+    rt_status st;
+    if (rt_model_networks(u->model) < 2)
+        return RT_OK;
+    RT_TRY_GOTO(line_open(&l, u));
+    const bool normed = has_norms(rt_model_params(u->model));
+    if (normed)
+        RT_TRY_GOTO(norms_open(&b, u, l.block));
+    for (int i = 0; i < POINTS; i++) {
+        a[i] = (double)i / (POINTS - 1);
+        interpolate(&l, a[i]);
+        if (normed)
+            RT_TRY_GOTO(norms_refresh(&b));
+        const float *block = l.block;
+        RT_TRY_GOTO(rt_predictor_run(u->predictor, &l.set, l.order, &block, 1, take, &l, u->s->o->stop));
+        RT_TRY_GOTO(score(&l, &loss[i], &accuracy[i]));
+        rt_subject_tell(u, "line between members", l.n);
+    }
+    put_line(&l, a, loss, accuracy, j);
+done:
+    norms_close(&b);
+    line_close(&l);
+    return st;
+}
