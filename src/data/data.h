@@ -108,6 +108,23 @@ void rt_prefetch_destroy(rt_prefetch **p);
 rt_status rt_part_convert(float **out, const rt_part *p, rt_shape from, rt_shape to) RT_MUST_CHECK;
 rt_status rt_dataset_write_csv(const rt_dataset *d, const rt_part *p, const char *path) RT_MUST_CHECK;
 
+/*
+ * Rows with the shape, task and classes of d, written as the form of `to` says, so that the same text is
+ * (part of) a SPEC that reads them back:
+ *
+ *     FILE.csv                   a table                        idx:DIR       files as of MNIST: bytes, 256
+ * classes [npy:]X.npy,Y.npy          two arrays                     images:DIR    PNG files, a folder per
+ * class
+ *
+ * The first two take one part; a directory takes two, or one of them (the other NULL).
+ */
+rt_status rt_dataset_write(const rt_dataset *d, const rt_part *train, const rt_part *test,
+                           const char *to) RT_MUST_CHECK;
+bool rt_dataset_write_takes_two(const char *to);
+/* The rows of a subset as a part of its own, all rt_alloc'ed: free with rt_part_free and rt_free of label,
+ * target. */
+rt_status rt_subset_copy(rt_part *out, const rt_subset *s, rt_shape row) RT_MUST_CHECK;
+
 /* A PNG file, 8 bits: pixels (h, w, channels), channels 1 (grey) or 3 (RGB). Atomic. */
 rt_status rt_image_write_png(const char *path, const uint8_t *pixels, int64_t h, int64_t w,
                              int channels) RT_MUST_CHECK;
