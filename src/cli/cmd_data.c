@@ -1,8 +1,12 @@
 /*
- * cmd_data.c - retort data: what a data set holds, and its rows as CSV.
+ * cmd_data.c - retort data: what a data set holds; its rows, whole, divided or distorted, in another form.
+ *
+ * Writing is a pipe: choose a part (of the training part perhaps what train would keep or validate on),
+ * distort it, write it as the form of --out says.
  */
 #include "base/alloc.h"
 #include "cli/cli.h"
+#include <stdio.h>
 #include <string.h>
 
 enum { MOMENTS_SHOWN = 16 };
@@ -191,21 +195,125 @@ static rt_status describe(rt_cli *c, const rt_dataset *d) {
     return st;
 }
 
+/* ---- writing ---- */
+
+typedef struct selection {
+    const rt_part *part;
+    const char *name;
+    rt_subset train, valid; /* of --valid */
+    rt_part divided;        /* rows of one of them */
+    rt_part distorted;
+} selection;
+
+static void selection_deinit(selection *s) {
+    rt_subset_deinit(&s->train);
+    rt_subset_deinit(&s->valid);
+    rt_part_free(&s->distorted);
+    rt_free((void *)(uintptr_t)s->divided.label);
+    rt_free((void *)(uintptr_t)s->divided.target);
+    rt_part_free(&s->divided);
+}
+
+/* The part that the flags name; the only part of a source stands for both. */
+static rt_status select_part(rt_cli *c, const rt_dataset *d, selection *s) {
+    const rt_config *k = &c->config;
+    const rt_part *train = rt_dataset_train(d), *test = rt_dataset_test(d);
+    const bool told = rt_config_is_set(k, "part"), divide = rt_config_is_set(k, "valid");
+    s->name = !told && (k->corrupt || k->shift) && !divide ? "test" : k->part;
+    const bool valid = strcmp(s->name, "valid") == 0, is_test = strcmp(s->name, "test") == 0;
+    RT_FAIL_IF(is_test && divide, RT_E_USAGE,
+               "--valid divides the training part: --part train or --part valid");
+    s->part = is_test || train->n == 0 ? test : train;
+    RT_FAIL_IF(s->part->n < 1, RT_E_INPUT, "%s has no %s rows", rt_dataset_spec(d), s->name);
+    if (!divide && !valid)
+        return RT_OK;
+    RT_TRY(rt_split_rows(k, s->part, &s->train, &s->valid));
+    const rt_subset *chosen = valid ? &s->valid : &s->train;
+    RT_FAIL_IF(chosen->n < 1, RT_E_USAGE, "--valid %g leaves no %s rows", k->valid, s->name);
+    RT_TRY(rt_subset_copy(&s->divided, chosen, rt_dataset_row(d)));
+    s->part = &s->divided;
+    return RT_OK;
+}
+
+/* "rotate:45" */
+static rt_status shift_parse(const char *text, const rt_shift **kind, double *amount) {
+    char name[32];
+    const char *colon = strchr(text, ':');
+    RT_FAIL_IF(!colon || (size_t)(colon - text) >= sizeof name ||
+                   !rt_parse_f64(colon + 1, strlen(colon + 1), false, amount),
+               RT_E_USAGE, "--shift: '%s', wanted NAME:AMOUNT such as rotate:45", text);
+    snprintf(name, sizeof name, "%.*s", (int)(colon - text), text);
+    return rt_shift_find(kind, name);
+}
+
+static rt_status distort(rt_cli *c, const rt_dataset *d, selection *s) {
+    const rt_config *k = &c->config;
+    rt_distortion *how = NULL;
+    rt_pool *pool = NULL;
+    rt_status st = RT_OK;
+    if (k->corrupt) {
+        const rt_corruption *kind = NULL;
+        RT_TRY(rt_corruption_find(&kind, k->corrupt));
+        RT_TRY(rt_distortion_corrupt(&how, kind, (int)k->severity, rt_dataset_row(d), (uint64_t)k->seed));
+    } else if (k->shift) {
+        const rt_shift *kind = NULL;
+        double amount = 0;
+        RT_TRY(shift_parse(k->shift, &kind, &amount));
+        RT_TRY(rt_distortion_shift(&how, kind, amount, rt_dataset_row(d)));
+    } else {
+        return RT_OK;
+    }
+    RT_TRY_GOTO(cli_pool_create(c, &pool));
+    RT_TRY_GOTO(rt_distortion_part(how, s->part, pool, &s->distorted));
+    s->part = &s->distorted;
+done:
+    rt_pool_destroy(&pool);
+    rt_distortion_destroy(&how);
+    return st;
+}
+
 static rt_status write_rows(rt_cli *c, const rt_dataset *d) {
-    char rows[32];
-    RT_FAIL_IF(!rt_str_ends(c->config.out, ".csv"), RT_E_USAGE,
-               "--out: '%s' does not end in .csv, the one format written", c->config.out);
-    const rt_part *train = rt_dataset_train(d),
-                  *p = strcmp(c->config.part, "train") == 0 && train->n > 0 ? train : rt_dataset_test(d);
-    RT_FAIL_IF(p->n < 1, RT_E_INPUT, "%s has no %s rows", rt_dataset_spec(d), c->config.part);
-    RT_TRY(rt_dataset_write_csv(d, p, c->config.out));
-    cli_say(&c->term, "%s: %s rows of %s", c->config.out, cli_count(rows, p->n), rt_dataset_spec(d));
+    const rt_config *k = &c->config;
+    char rows[32], more[32];
+    const rt_part *train = rt_dataset_train(d), *test = rt_dataset_test(d);
+    const bool one = rt_config_is_set(k, "part") || rt_config_is_set(k, "valid") || k->corrupt || k->shift;
+    if (rt_dataset_write_takes_two(k->out) && !one && train->n > 0 && test->n > 0 && train != test) {
+        RT_TRY(rt_dataset_write(d, train, test, k->out));
+        cli_say(&c->term, "%s: %s train and %s test rows of %s", k->out, cli_count(rows, train->n),
+                cli_count(more, test->n), rt_dataset_spec(d));
+        return RT_OK;
+    }
+    selection s = {0};
+    rt_status st = select_part(c, d, &s);
+    if (st == RT_OK)
+        st = distort(c, d, &s);
+    if (st == RT_OK) {
+        const bool is_test = strcmp(s.name, "test") == 0;
+        st = rt_dataset_write(d, is_test ? NULL : s.part, is_test ? s.part : NULL, k->out);
+    }
+    if (st == RT_OK)
+        cli_say(&c->term, "%s: %s rows of %s%s%s%s", k->out, cli_count(rows, s.part->n), rt_dataset_spec(d),
+                k->corrupt || k->shift ? ", " : "", k->corrupt ? k->corrupt : "", k->shift ? k->shift : "");
+    selection_deinit(&s);
+    return st;
+}
+
+static rt_status check_flags(const rt_config *k) {
+    RT_FAIL_IF(k->corrupt && k->shift, RT_E_USAGE, "--corrupt and --shift: one of them at a time");
+    RT_FAIL_IF(!k->out && (k->corrupt || k->shift), RT_E_USAGE,
+               "--%s makes images, which need a place: --out X.npy,Y.npy, idx:DIR or images:DIR",
+               k->corrupt ? "corrupt" : "shift");
+    RT_FAIL_IF(!k->out && rt_config_is_set(k, "valid"), RT_E_USAGE,
+               "--valid divides rows that are written: --out is missing");
+    RT_FAIL_IF(!k->corrupt && rt_config_is_set(k, "severity"), RT_E_USAGE,
+               "--severity is that of --corrupt NAME");
     return RT_OK;
 }
 
 rt_status cli_describe_data(rt_cli *c, const char *spec) {
     rt_dataset *d = NULL;
     rt_status st;
+    RT_TRY(check_flags(&c->config));
     RT_TRY_GOTO(rt_dataset_open(
         &d, spec, (rt_data_options){.seed = (uint64_t)c->config.seed, .limit = c->config.limit}));
     if (c->config.out)

@@ -11,7 +11,9 @@
  *     total variance  =  data: mean of the members' variances  +  knowledge: variance of their means
  *
  * The format follows the name: .csv, .jsonl, .npy (float32: probs N x K; regression N x 4); without --out,
- * CSV on standard output.
+ * CSV on standard output. --uncertainty writes the three kinds of a row as an array, N x 3. --top adds
+ * columns top_1, top_1_prob, ..., --reject a column rejected: 1 where the chosen measure is above the
+ * threshold (of confidence: below).
  */
 #include "base/alloc.h"
 #include "base/file.h"
@@ -20,10 +22,23 @@
 #include "eval/eval.h"
 #include "io/io.h"
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-enum { FLUSH_BYTES = 1 << 16, REGRESSION_COLUMNS = 4 };
+enum { FLUSH_BYTES = 1 << 16, REGRESSION_COLUMNS = 4, KINDS = 3 };
 typedef enum format { FORMAT_CSV, FORMAT_JSONL, FORMAT_NPY } format;
+
+/* Measures of --reject: of the columns of `uncertainty` (total, data, knowledge), or confidence. */
+typedef struct reject_measure {
+    const char *name;
+    bool regression;
+    int column; /* -1: confidence */
+} reject_measure;
+static const reject_measure measures[] = {
+    {"entropy", false, 0},           {"expected_entropy", false, 1}, {"mutual_information", false, 2},
+    {"confidence", false, -1},       {"total_variance", true, 0},    {"data_variance", true, 1},
+    {"knowledge_variance", true, 2},
+};
 
 typedef struct prediction {
     rt_cli *c;
@@ -34,9 +49,14 @@ typedef struct prediction {
     int64_t n, m, k;
     bool regression, dirichlet;
     double dirichlet_offset;
-    float *y;        /* (n, m, k) */
-    float *p;        /* (n, k) probabilities, or (n, 4) of a regression */
-    float *member_p; /* (n, m, k) */
+    float *y;                      /* (n, m, k) */
+    float *p;                      /* (n, k) probabilities, or (n, 4) of a regression */
+    float *member_p;               /* (n, m, k) */
+    int64_t top;                   /* --top, at most k */
+    int64_t *order;                /* (k), classes by falling probability */
+    const reject_measure *measure; /* NULL: nothing is rejected */
+    int64_t rejected;
+    double judged, right, kept_right; /* rows with labels; sums of 0/1, or of squared errors */
     format format;
     rt_writer *writer; /* NULL: standard output */
     rt_str line;
@@ -44,11 +64,30 @@ typedef struct prediction {
 
 /* ---- computing ---- */
 
+static rt_status choose_measure(prediction *q) {
+    const rt_config *k = &q->c->config;
+    const bool told = rt_config_is_set(k, "measure");
+    const char *name = !told && q->regression ? "total_variance" : k->measure;
+    if (!rt_config_is_set(k, "reject")) {
+        RT_FAIL_IF(told, RT_E_USAGE, "--measure is that of --reject T");
+        return RT_OK;
+    }
+    for (int64_t i = 0; i < RT_COUNT(measures); i++)
+        if (strcmp(measures[i].name, name) == 0)
+            q->measure = &measures[i];
+    RT_FAIL_IF(q->measure->regression != q->regression, RT_E_USAGE, "--measure %s: this model is a %s", name,
+               q->regression ? "regression; it has variances"
+                             : "classification; it has entropies and confidence");
+    return RT_OK;
+}
+
 static rt_status load(prediction *q) {
     rt_config *k = &q->c->config;
     const bool train = rt_config_is_set(k, "part") && strcmp(k->part, "train") == 0;
     int64_t floats;
     RT_TRY(cli_require(q->c, "data", k->data));
+    RT_FAIL_IF(rt_config_is_set(k, "part") && strcmp(k->part, "valid") == 0, RT_E_USAGE,
+               "--part: valid rows are for 'retort data'; predict takes train or test");
     RT_TRY(cli_pool_create(q->c, &q->pool));
     RT_TRY(rt_model_load(&q->model, q->c->args[0]));
     rt_model_set_batch(q->model, k->batch);
@@ -70,7 +109,12 @@ static rt_status load(prediction *q) {
     RT_TRY(rt_calloc(&q->p, (size_t)(q->n * (q->regression ? REGRESSION_COLUMNS : q->k)) + 1, sizeof *q->p));
     if (!q->regression)
         RT_TRY(rt_calloc(&q->member_p, (size_t)floats + 1, sizeof *q->member_p));
-    return RT_OK;
+    RT_FAIL_IF(q->regression && k->top > 0, RT_E_USAGE,
+               "--top: this model is a regression, it has no classes");
+    q->top = RT_MIN(k->top, q->k);
+    if (q->top > 0)
+        RT_TRY(rt_calloc(&q->order, (size_t)q->k, sizeof *q->order));
+    return choose_measure(q);
 }
 
 /* Mean, total, data and knowledge variance of the mixture of the members' Gaussians. */
@@ -154,15 +198,85 @@ static uncertainty measure(const prediction *q, int64_t i) {
     return u;
 }
 
-static void csv_heading(prediction *q) {
+/* Total, data and knowledge uncertainty of a row, and its confidence if it has one. */
+static void kinds(const prediction *q, int64_t i, float out[KINDS], float *confidence) {
     if (q->regression) {
-        rt_str_append(&q->line, "row,mean,total_variance,data_variance,knowledge_variance\n");
+        memcpy(out, q->p + i * REGRESSION_COLUMNS + 1, KINDS * sizeof *out);
+        *confidence = 0;
         return;
     }
-    rt_str_append(&q->line, "row,label,class,confidence,entropy,expected_entropy,mutual_information");
+    const uncertainty u = measure(q, i);
+    out[0] = (float)u.entropy;
+    out[1] = (float)u.expected_entropy;
+    out[2] = (float)u.mutual_information;
+    *confidence = u.confidence;
+}
+
+static bool rejects(const prediction *q, int64_t i) {
+    float kind[KINDS], confidence;
+    const double threshold = q->c->config.reject;
+    if (!q->measure)
+        return false;
+    kinds(q, i, kind, &confidence);
+    return q->measure->column < 0 ? (double)confidence < threshold
+                                  : (double)kind[q->measure->column] > threshold;
+}
+
+/* q->order begins with the q->top likeliest classes; of equal ones the first. */
+static void rank_classes(const prediction *q, int64_t i) {
+    const float *p = q->p + i * q->k;
     for (int64_t j = 0; j < q->k; j++)
-        rt_str_appendf(&q->line, ",probs_%lld", (long long)j);
-    rt_str_append_char(&q->line, '\n');
+        q->order[j] = j;
+    for (int64_t t = 0; t < q->top; t++) {
+        int64_t best = t;
+        for (int64_t j = t + 1; j < q->k; j++)
+            if (p[q->order[j]] > p[q->order[best]] ||
+                (p[q->order[j]] == p[q->order[best]] && q->order[j] < q->order[best]))
+                best = j;
+        const int64_t swap = q->order[t];
+        q->order[t] = q->order[best];
+        q->order[best] = swap;
+    }
+}
+
+/* How good are all rows, and those that were kept? */
+static void judge(prediction *q) {
+    if (!q->measure)
+        return;
+    for (int64_t i = 0; i < q->n; i++) {
+        const bool out = rejects(q, i);
+        double good = 0;
+        q->rejected += out;
+        if (q->regression && q->part->target) {
+            const double e = (double)q->p[i * REGRESSION_COLUMNS] - (double)q->part->target[i];
+            good = e * e;
+        } else if (q->part->label) {
+            const float *p = q->p + i * q->k;
+            int64_t label = 0;
+            for (int64_t j = 1; j < q->k; j++)
+                if (p[j] > p[label])
+                    label = j;
+            good = label == q->part->label[i];
+        } else {
+            continue;
+        }
+        q->judged++;
+        q->right += good;
+        q->kept_right += out ? 0 : good;
+    }
+}
+
+static void csv_heading(prediction *q) {
+    rt_str *s = &q->line;
+    if (q->regression)
+        rt_str_append(s, "row,mean,total_variance,data_variance,knowledge_variance");
+    else
+        rt_str_append(s, "row,label,class,confidence,entropy,expected_entropy,mutual_information");
+    for (int64_t j = 0; j < q->k && !q->regression; j++)
+        rt_str_appendf(s, ",probs_%lld", (long long)j);
+    for (int64_t j = 1; j <= q->top; j++)
+        rt_str_appendf(s, ",top_%lld,top_%lld_prob", (long long)j, (long long)j);
+    rt_str_append(s, q->measure ? ",rejected\n" : "\n");
 }
 
 static void csv_row(prediction *q, int64_t i) {
@@ -184,6 +298,16 @@ static void csv_row(prediction *q, int64_t i) {
         rt_str_append_char(s, ',');
         append_f32(s, p[j]);
     }
+    if (q->top > 0)
+        rank_classes(q, i);
+    for (int64_t j = 0; j < q->top; j++) {
+        rt_str_append_char(s, ',');
+        append_field(s, rt_model_class_name(q->model, q->order[j]));
+        rt_str_append_char(s, ',');
+        append_f32(s, p[q->order[j]]);
+    }
+    if (q->measure)
+        rt_str_append(s, rejects(q, i) ? ",1" : ",0");
     rt_str_append_char(s, '\n');
 }
 
@@ -194,6 +318,19 @@ static void json_f32(rt_json *j, const char *key, float v) {
         rt_json_raw(j, key, text);
     else
         rt_json_f64(j, key, (double)v);
+}
+
+static void jsonl_top(const prediction *q, rt_json *j, int64_t i) {
+    rank_classes(q, i);
+    rt_json_array_begin(j, "top");
+    for (int64_t t = 0; t < q->top; t++) {
+        rt_json_object_begin(j, NULL);
+        rt_json_i64(j, "label", q->order[t]);
+        rt_json_str(j, "class", rt_model_class_name(q->model, q->order[t]));
+        json_f32(j, "prob", q->p[i * q->k + q->order[t]]);
+        rt_json_object_end(j);
+    }
+    rt_json_array_end(j);
 }
 
 static void jsonl_row(prediction *q, int64_t i) {
@@ -219,6 +356,10 @@ static void jsonl_row(prediction *q, int64_t i) {
             json_f32(&j, NULL, p[k]);
         rt_json_array_end(&j);
     }
+    if (q->top > 0)
+        jsonl_top(q, &j, i);
+    if (q->measure)
+        rt_json_bool(&j, "rejected", rejects(q, i));
     rt_json_object_end(&j);
     rt_str_append_char(&q->line, '\n');
 }
@@ -245,10 +386,28 @@ static rt_status write_members(const prediction *q, const char *path, const floa
     return rt_npy_write(path, RT_DTYPE_F32, &s, data);
 }
 
+/* (n, 3) */
+static rt_status write_uncertainty(const prediction *q, const char *path) {
+    float *all = NULL, confidence;
+    const rt_shape s = rt_shape2(q->n, KINDS);
+    RT_TRY(rt_calloc(&all, (size_t)q->n + 1, KINDS * sizeof *all));
+    for (int64_t i = 0; i < q->n; i++)
+        kinds(q, i, all + i * KINDS, &confidence);
+    rt_status st = rt_npy_write(path, RT_DTYPE_F32, &s, all);
+    rt_free(all);
+    return st;
+}
+
+/* Is there an array to write besides the lines? */
+static bool any_array(const rt_config *k) {
+    return k->logits || k->probs || k->uncertainty;
+}
+
 static rt_status choose_format(prediction *q) {
     const rt_config *k = &q->c->config;
-    RT_FAIL_IF(k->json && !k->out && !k->logits && !k->probs, RT_E_USAGE,
-               "--json takes standard output, so the predictions need a file: --out, --logits or --probs");
+    RT_FAIL_IF(k->json && !k->out && !any_array(k), RT_E_USAGE,
+               "--json takes standard output, so the predictions need a file: --out, --logits, --probs or "
+               "--uncertainty");
     if (!k->out)
         return RT_OK;
     q->format = rt_str_ends(k->out, ".csv")     ? FORMAT_CSV
@@ -256,6 +415,8 @@ static rt_status choose_format(prediction *q) {
                                                 : FORMAT_NPY;
     RT_FAIL_IF(q->format == FORMAT_NPY && !rt_str_ends(k->out, ".npy"), RT_E_USAGE,
                "--out: '%s' ends neither in .csv nor .jsonl nor .npy", k->out);
+    RT_FAIL_IF(q->format == FORMAT_NPY && (k->top > 0 || rt_config_is_set(k, "reject")), RT_E_USAGE,
+               "--%s adds columns to a table: --out FILE.csv or FILE.jsonl", k->top > 0 ? "top" : "reject");
     return RT_OK;
 }
 
@@ -265,7 +426,9 @@ static rt_status write_out(prediction *q) {
         RT_TRY(write_members(q, k->logits, q->y));
     if (k->probs)
         RT_TRY(write_members(q, k->probs, q->member_p));
-    if (!k->out && (k->logits || k->probs))
+    if (k->uncertainty)
+        RT_TRY(write_uncertainty(q, k->uncertainty));
+    if (!k->out && any_array(k))
         return RT_OK;
     if (q->format == FORMAT_NPY) {
         rt_shape s = rt_shape2(q->n, q->regression ? REGRESSION_COLUMNS : q->k);
@@ -275,6 +438,26 @@ static rt_status write_out(prediction *q) {
         RT_TRY(rt_writer_open(&q->writer, k->out));
     RT_TRY(write_lines(q));
     return k->out ? rt_writer_commit(&q->writer) : RT_OK;
+}
+
+/* Accuracy, or RMSE. */
+static double score_of(const prediction *q, double sum, int64_t n) {
+    return q->regression ? sqrt(sum / (double)n) : sum / (double)n;
+}
+
+static void say_rejected(prediction *q) {
+    char rejected[32], rows[32], text[160] = "";
+    const char *score = q->regression ? "RMSE" : "accuracy";
+    if (!q->measure)
+        return;
+    if (q->judged > 0 && q->rejected < q->n)
+        snprintf(text, sizeof text, "; %s of the rest %.4f, of all %.4f", score,
+                 score_of(q, q->kept_right, q->n - q->rejected), score_of(q, q->right, q->n));
+    else if (q->judged > 0)
+        snprintf(text, sizeof text, "; %s of all %.4f", score, score_of(q, q->right, q->n));
+    cli_say(&q->c->term, "rejected %s of %s rows (%.1f %%), %s %s %g%s", cli_count(rejected, q->rejected),
+            cli_count(rows, q->n), q->n > 0 ? 100.0 * (double)q->rejected / (double)q->n : 0.0,
+            q->measure->name, q->measure->column < 0 ? "below" : "above", q->c->config.reject, text);
 }
 
 static rt_status print_json(prediction *q) {
@@ -287,18 +470,33 @@ static rt_status print_json(prediction *q) {
     rt_json_i64(&j, "rows", q->n);
     rt_json_i64(&j, "members", q->m);
     rt_json_i64(&j, "outputs", q->k);
-    const char *const names[] = {"out", "logits", "probs"}, *const paths[] = {k->out, k->logits, k->probs};
-    for (int i = 0; i < 3; i++)
+    const char *const names[] = {"out", "logits", "probs", "uncertainty"};
+    const char *const paths[] = {k->out, k->logits, k->probs, k->uncertainty};
+    for (int i = 0; i < 4; i++)
         if (paths[i])
             rt_json_str(&j, names[i], paths[i]);
+    if (q->measure) {
+        rt_json_object_begin(&j, "reject");
+        rt_json_str(&j, "measure", q->measure->name);
+        rt_json_f64(&j, "threshold", k->reject);
+        rt_json_i64(&j, "rejected", q->rejected);
+        rt_json_i64(&j, "kept", q->n - q->rejected);
+        const char *const score = q->regression ? "rmse" : "accuracy";
+        const char *const of_kept = q->regression ? "rmse_kept" : "accuracy_kept";
+        if (q->judged > 0)
+            rt_json_f64(&j, score, score_of(q, q->right, q->n));
+        if (q->judged > 0 && q->rejected < q->n)
+            rt_json_f64(&j, of_kept, score_of(q, q->kept_right, q->n - q->rejected));
+        rt_json_object_end(&j);
+    }
     return cli_json_end(q->c, &j);
 }
 
 static void say_files(prediction *q) {
     const rt_config *k = &q->c->config;
-    const char *const paths[] = {k->out, k->logits, k->probs};
+    const char *const paths[] = {k->out, k->logits, k->probs, k->uncertainty};
     char rows[32];
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         if (paths[i])
             cli_say(&q->c->term, "%s: predictions for %s rows", paths[i], cli_count(rows, q->n));
 }
@@ -316,16 +514,19 @@ rt_status cli_cmd_predict(rt_cli *c) {
         rt_eval_dirichlet_mean(q.y, q.p, q.member_p, q.n, q.m, q.k, q.dirichlet_offset);
     else
         rt_eval_softmax_mean(q.y, q.p, q.member_p, q.n, q.m, q.k);
+    judge(&q);
     RT_TRY_GOTO(write_out(&q));
     if (c->config.json)
         RT_TRY_GOTO(print_json(&q));
     say_files(&q);
+    say_rejected(&q);
 done:
     rt_writer_abandon(&q.writer);
     rt_str_deinit(&q.line);
     rt_free(q.y);
     rt_free(q.p);
     rt_free(q.member_p);
+    rt_free(q.order);
     rt_dataset_destroy(&q.data);
     rt_model_destroy(&q.model);
     rt_pool_destroy(&q.pool);

@@ -160,6 +160,12 @@ void cli_verb_forms(const cli_verb *v, cli_form_fn fn, void *user) {
         for (int i = 0; i < n; i++)
             fn(user, "Data sets", sources[i].form, sources[i].meaning);
     }
+    if (knows(v, "corrupt"))
+        for (int64_t i = 0; i < rt_corruption_count(); i++)
+            fn(user, "Corruptions", rt_corruption_get(i)->name, rt_corruption_get(i)->meaning);
+    if (knows(v, "shift"))
+        for (int64_t i = 0; i < rt_shift_count(); i++)
+            fn(user, "Shifts", rt_shift_get(i)->name, rt_shift_get(i)->meaning);
 }
 
 typedef struct form_writer {
