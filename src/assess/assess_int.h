@@ -65,6 +65,7 @@ typedef struct rt_subject {
     double offset, temperature;
     int64_t m, k, batch;
     char temperature_reason[RT_ASSESS_REASON_MAX];
+    bool source_known; /* s->source is what this run was trained on */
     rt_scores scores; /* of the test rows */
     rt_scores foreign[RT_ASSESS_OOD_MAX];
     double infer_seconds;

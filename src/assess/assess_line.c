@@ -24,7 +24,8 @@ enum { POINTS = 21, ROWS = 2000, NORM_BATCH = 128, NORM_BATCHES = 4 };
 
 typedef struct norms {
     const rt_subject *u;
-    const rt_params *params;
+    rt_student *student; /* the model's, without dropout: predictions have none */
+    rt_params *params;
     float *block; /* bound to the exec */
     double *sum;  /* like the block */
     rt_graph *g;
@@ -46,7 +47,7 @@ static bool has_norms(const rt_params *p) {
 static const rt_part *norm_rows(const rt_subject *u) {
     const rt_assess_call *s = u->s;
     const rt_shape input = rt_model_input(u->model);
-    if (s->source && rt_dataset_train(s->source)->n > 0) {
+    if (u->source_known && rt_dataset_train(s->source)->n > 0) {
         const rt_shape row = rt_dataset_row(s->source);
         if (rt_shape_equal(&row, &input))
             return rt_dataset_train(s->source);
@@ -62,11 +63,17 @@ static void norms_close(norms *b) {
     rt_free(b->order);
     rt_free(b->x);
     rt_free(b->sum);
+    rt_student_destroy(&b->student);
+    rt_params_destroy(&b->params);
 }
 
 static rt_status norms_open(norms *b, const rt_subject *u, float *block) {
     const rt_part *part = norm_rows(u);
-    *b = (norms){.u = u, .params = rt_model_params(u->model), .block = block};
+    rt_student_config config = *rt_student_get_config(rt_model_student(u->model));
+    *b = (norms){.u = u, .block = block};
+    config.arch.dropout = 0;
+    RT_TRY(rt_params_create(&b->params));
+    RT_TRY(rt_student_create(&b->student, &config, b->params));
     RT_TRY(rt_subset_all(&b->set, part));
     b->spec = (rt_batch_spec){.set = &b->set,
                               .row = rt_model_input(u->model),
@@ -78,10 +85,8 @@ static rt_status norms_open(norms *b, const rt_subject *u, float *block) {
     RT_TRY(rt_calloc(&b->sum, (size_t)rt_params_floats(b->params), sizeof *b->sum));
     rt_batch_order(&b->spec, u->s->o->seed, 0, b->order);
     RT_TRY(rt_graph_create(&b->g, b->spec.batch, RT_DTYPE_F32));
-    /* Nothing is declared here: the table of parameters is only read. */
-    rt_build build = {.g = b->g, .params = (rt_params *)(uintptr_t)b->params, .train = true};
-    rt_student_forward(rt_model_student(u->model), &build,
-                       rt_graph_input(b->g, "x", RT_DTYPE_F32, b->spec.row, 1));
+    rt_build build = {.g = b->g, .params = b->params, .train = true};
+    rt_student_forward(b->student, &build, rt_graph_input(b->g, "x", RT_DTYPE_F32, b->spec.row, 1));
     RT_TRY(rt_graph_status(b->g));
     RT_TRY(rt_plan_compile(&b->plan, b->g, (rt_plan_options){0}));
     RT_TRY(rt_exec_create(&b->exec, b->plan, u->s->pool));

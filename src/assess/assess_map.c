@@ -30,9 +30,10 @@ static bool is_plane(const rt_shape *row) {
     return row->rank == 1 && row->d[0] == 2;
 }
 
-/* Rows to show; where both sets have them, those of training. */
-static const rt_part *shown_rows(const rt_assess_call *s) {
-    if (s->source) {
+/* Rows to show: those of training, if they are at hand. */
+static const rt_part *shown_rows(const rt_subject *u) {
+    const rt_assess_call *s = u->s;
+    if (u->source_known) {
         const rt_shape row = rt_dataset_row(s->source);
         const rt_part *p = rt_dataset_train(s->source);
         if (is_plane(&row) && p->f32 && p->n > 0)
@@ -94,7 +95,7 @@ static rt_status draw_all(rt_subject *u, const rt_scores *s, const double e[4], 
         const int k = rt_measure_find(u->regression ? maps[i].regression : maps[i].measure, u->regression);
         if (k < 0 || s->reason[k])
             continue;
-        RT_TRY(draw(a, maps[i].file, s->value + (int64_t)k * s->n, shown_rows(u->s), e, &most[n++]));
+        RT_TRY(draw(a, maps[i].file, s->value + (int64_t)k * s->n, shown_rows(u), e, &most[n++]));
         rt_json_str(j, maps[i].key, a->picture[a->npictures - 1].file);
     }
     rt_put_array(j, "extent", e, 4, NULL);
@@ -111,7 +112,7 @@ rt_status rt_assess_map(rt_subject *u, rt_assessment *a, rt_json *j) {
     rt_status st;
     if (!is_plane(&u->s->row) || !u->s->test->f32)
         return RT_OK;
-    extent_of(shown_rows(u->s), e);
+    extent_of(shown_rows(u), e);
     RT_TRY_GOTO(rt_calloc(&grid, (size_t)MAP * MAP * 2, sizeof *grid));
     for (int64_t i = 0; i < MAP * MAP; i++) {
         grid[2 * i] = (float)(e[0] + (e[1] - e[0]) * ((double)(i % MAP) + 0.5) / MAP);

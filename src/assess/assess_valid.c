@@ -108,8 +108,6 @@ done:
 static rt_status calibrate_by(rt_subject *u, const rt_config *c) {
     if (!c->data)
         return no_temperature(u, "the run's configuration names no data");
-    if (!(c->valid > 0))
-        return no_temperature(u, "the run held out no validation rows");
     rt_status st = open_source(u->s, c->data, c->seed, c->limit);
     /* Trained elsewhere, under another name of the same data? */
     if (st != RT_OK && !is_ours(st) && strcmp(c->data, u->s->o->data) != 0)
@@ -118,6 +116,7 @@ static rt_status calibrate_by(rt_subject *u, const rt_config *c) {
         return is_ours(st) ? st : no_temperature(u, "the data the run was trained on cannot be read");
     if (!trained_on(u->model, rt_dataset_hash(u->s->source)))
         return no_temperature(u, "the data is not what the run was trained on");
+    u->source_known = true;
     rt_subset train = {0}, valid = {0};
     st = rt_split_rows(c, rt_dataset_train(u->s->source), &train, &valid);
     if (st == RT_OK)
