@@ -22,9 +22,10 @@ enum { TRIES_PER_ROW = 10 };
 typedef struct lap {
     int64_t n;
     const double *gain;
-    double *v, *d;          /* prices; lengths of paths */
+    double *v, *d;          /* prices; lengths of paths to columns not yet reached */
+    double *open, *reached; /* -v, infinite where reached; lengths of paths to `column` */
     int64_t *col, *row;     /* of a row; of a column: -1 is free */
-    int64_t *from, *column; /* row before a column on its path; columns not yet reached */
+    int64_t *from, *column; /* row before a column on its path; columns in the order they were reached */
     int64_t *free;
 } lap;
 
@@ -93,45 +94,48 @@ static void row_reduction(lap *p, int64_t nfree) {
     }
 }
 
-/* Column of least d among column[first, n), moved to column[first]. */
-static int64_t nearest(lap *p, int64_t first) {
-    int64_t best = first;
-    for (int64_t k = first + 1; k < p->n; k++) {
-        const double a = p->d[p->column[k]], b = p->d[p->column[best]];
-        if (a < b || (a == b && p->column[k] < p->column[best]))
+/* Lengths of paths that go on from row i, and the nearest column that is not reached:
+ * `open` is infinite at those that are, so that the loop needs no list of the others. */
+static int64_t relax(lap *p, int64_t i, double base) {
+    const double *gain = p->gain + i * p->n;
+    double least = INFINITY;
+    int64_t best = -1;
+    for (int64_t k = 0; k < p->n; k++) {
+        const double h = base - gain[k] + p->open[k];
+        if (h < p->d[k]) {
+            p->d[k] = h;
+            p->from[k] = i;
+        }
+        if (p->d[k] < least) {
+            least = p->d[k];
             best = k;
+        }
     }
-    const int64_t j = p->column[best];
-    p->column[best] = p->column[first];
-    p->column[first] = j;
-    return j;
+    return best;
 }
 
 static void augment(lap *p, int64_t start) {
     for (int64_t j = 0; j < p->n; j++) {
-        p->d[j] = cost(p, start, j) - p->v[j];
-        p->from[j] = start;
-        p->column[j] = j;
+        p->d[j] = INFINITY;
+        p->open[j] = -p->v[j];
     }
-    int64_t done = 0, end;
+    int64_t i = start, reached = 0, j;
+    double base = 0, length;
     for (;;) {
-        const int64_t j = nearest(p, done++), i = p->row[j];
-        end = j;
+        j = relax(p, i, base);
+        length = p->d[j];
+        i = p->row[j];
         if (i < 0)
             break;
-        const double base = p->d[j] - (cost(p, i, j) - p->v[j]);
-        for (int64_t k = done; k < p->n; k++) {
-            const int64_t c = p->column[k];
-            const double h = base + cost(p, i, c) - p->v[c];
-            if (h < p->d[c]) {
-                p->d[c] = h;
-                p->from[c] = i;
-            }
-        }
+        p->column[reached] = j;
+        p->reached[reached++] = length;
+        p->d[j] = INFINITY; /* nobody looks for it again; `open` keeps it so */
+        p->open[j] = INFINITY;
+        base = length - (cost(p, i, j) - p->v[j]);
     }
-    for (int64_t k = 0; k < done; k++)
-        p->v[p->column[k]] += p->d[p->column[k]] - p->d[end];
-    for (int64_t j = end, i = -1; i != start;) {
+    for (int64_t k = 0; k < reached; k++)
+        p->v[p->column[k]] += p->reached[k] - length;
+    for (i = -1; i != start;) {
         i = p->from[j];
         const int64_t next = p->col[i];
         p->row[j] = i;
@@ -157,10 +161,12 @@ rt_status rt_assign(int64_t *perm, const double *gain, int64_t n) {
         RT_FAIL_IF(!isfinite(gain[k]), RT_E_NUMERIC, "assignment: gain %lld is not finite", (long long)k);
     if (n == 0)
         return RT_OK;
-    RT_TRY_GOTO(rt_calloc(&numbers, (size_t)n, 2 * sizeof *numbers));
+    RT_TRY_GOTO(rt_calloc(&numbers, (size_t)n, 4 * sizeof *numbers));
     RT_TRY_GOTO(rt_calloc(&places, (size_t)n, 4 * sizeof *places));
     p.v = numbers;
     p.d = numbers + n;
+    p.open = numbers + 2 * n;
+    p.reached = numbers + 3 * n;
     p.row = places;
     p.from = places + n;
     p.column = places + 2 * n;

@@ -10,7 +10,9 @@
 #include <math.h>
 #include <string.h>
 
+/* The baseline is the mean and nothing else, unless it is asked for. */
 rt_status rt_average_by_naive(rt_average *a) {
+    a->keep_scale = !rt_config_is_set(a->c, "repair");
     rt_average_mean(a);
     return RT_OK;
 }

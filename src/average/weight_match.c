@@ -21,7 +21,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { SWEEPS_MAX = 100 };
+enum { SWEEPS_MAX = 100, GROUPS_MAX = 1024, MODELS_MAX = 4096 };
 static const double GAIN_MIN = 1e-12; /* of the scalar product: less is rounding */
 
 typedef struct product { /* of one group */
@@ -181,35 +181,53 @@ static rt_status propose(rt_matcher *t, int group, const float *target, bool *mo
     return RT_OK;
 }
 
+/* Takes the best permutation of one group if *value, the scalar product, rises. */
+static rt_status improve(rt_matcher *t, int group, const float *target, const float *source, int64_t *perm,
+                         double *value, double least, bool *better) {
+    const rt_symmetry *s = t->s;
+    bool moves;
+    RT_TRY(propose(t, group, target, &moves));
+    if (!moves)
+        return RT_OK;
+    rt_perm_compose(s, t->trial, perm, t->step, t->tmp);
+    rt_perm_apply(s, t->params, t->next, source, t->trial);
+    const double now = dot(t, target, t->next);
+    *better = now > *value + least;
+    if (!*better)
+        return RT_OK;
+    *value = now;
+    memcpy(perm, t->trial, (size_t)s->total * sizeof *perm);
+    float *swap = t->now;
+    t->now = t->next;
+    t->next = swap;
+    return RT_OK;
+}
+
 rt_status rt_matcher_run(rt_matcher *t, const float *target, const float *source, int64_t *perm,
                          uint64_t seed, double *gain) {
     const rt_symmetry *s = t->s;
-    int64_t order[256];
+    int64_t order[GROUPS_MAX];
     rt_perm_apply(s, t->params, t->now, source, perm);
     double value = dot(t, target, t->now);
     const double first = value, least = GAIN_MIN * fmax(dot(t, target, target), fabs(value));
     RT_FAIL_IF(s->groups > RT_COUNT(order), RT_E_UNSUPPORTED,
                "%d groups of units; at most %lld can be matched", s->groups, (long long)RT_COUNT(order));
+    int64_t moves = 0, solved[GROUPS_MAX]; /* moves there had been when a group was last solved */
+    for (int g = 0; g < s->groups; g++)
+        solved[g] = -1;
     bool moved = true;
     for (int sweep = 0; sweep < SWEEPS_MAX && moved; sweep++) {
         moved = false;
         rt_rng_permutation(rt_rng_make(seed, RT_RNG_MATCH, (uint64_t)sweep, 0), order, s->groups);
         for (int k = 0; k < s->groups; k++) {
-            bool moves;
-            RT_TRY(propose(t, (int)order[k], target, &moves));
-            if (!moves)
+            const int g = (int)order[k];
+            bool better = false;
+            if (solved[g] == moves)
                 continue;
-            rt_perm_compose(s, t->trial, perm, t->step, t->tmp);
-            rt_perm_apply(s, t->params, t->next, source, t->trial);
-            const double now = dot(t, target, t->next);
-            if (!(now > value + least))
-                continue;
-            value = now;
-            moved = true;
-            memcpy(perm, t->trial, (size_t)s->total * sizeof *perm);
-            float *swap = t->now;
-            t->now = t->next;
-            t->next = swap;
+            RT_TRY(improve(t, g, target, source, perm, &value, least, &better));
+            moves += better;
+            moved = moved || better;
+            solved[g] = moves;
         }
     }
     if (gain)
@@ -263,12 +281,14 @@ static void keep_first(crowd *c) {
 }
 
 static rt_status match_crowd(crowd *c, bool running) {
+    int64_t order[MODELS_MAX], seen[MODELS_MAX], moves = 0;
     double gain = 0;
-    int64_t order[4096];
-    RT_FAIL_IF(c->models > RT_COUNT(order), RT_E_UNSUPPORTED, "%d models; at most %lld can be matched",
-               c->models, (long long)RT_COUNT(order));
-    for (int m = 0; m < c->models; m++)
+    RT_FAIL_IF(c->models > MODELS_MAX, RT_E_UNSUPPORTED, "%d models; at most %d can be matched", c->models,
+               MODELS_MAX);
+    for (int m = 0; m < c->models; m++) {
         rt_perm_apply(c->t->s, c->t->params, c->aligned[m], c->blocks[m], c->perms + m * c->t->s->total);
+        seen[m] = -1;
+    }
     for (int m = 1; m < c->models; m++)
         RT_TRY(match_one(c, 0, m, &gain));
     bool moved = !running && c->models > 2;
@@ -276,8 +296,13 @@ static rt_status match_crowd(crowd *c, bool running) {
         moved = false;
         rt_rng_permutation(rt_rng_make(c->seed, RT_RNG_MATCH, (uint64_t)round, 1), order, c->models);
         for (int k = 0; k < c->models; k++) {
-            RT_TRY(match_one(c, round, (int)order[k], &gain));
+            const int m = (int)order[k];
+            if (seen[m] == moves) /* no other has moved since */
+                continue;
+            RT_TRY(match_one(c, round, m, &gain));
+            moves += gain > 0;
             moved = moved || gain > 0;
+            seen[m] = moves;
         }
     }
     keep_first(c);

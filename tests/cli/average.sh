@@ -1,0 +1,60 @@
+#!/bin/sh
+# Networks averaged by the program: methods, the run it leaves, threads, what is refused.
+. "$(dirname "$0")/tap.inc"
+data="--data spiral:n=60,noise=0.2"
+how="--epochs 3 --batch 32 --optimiser adam --lr 0.01 --quiet"
+
+run train $data --arch mlp:12,8 --members 3 $how --out teacher
+expect 0 "" "three networks"
+for method in naive match soup greedy-soup; do
+    run average teacher $data --method $method --quiet --out $method
+    expect 0 "" "method $method runs"
+    check "$method prints a table" grep -q "average of" out
+    check "$method leaves metrics" json $method/metrics.json
+done
+run average teacher $data --out unsaid --quiet --threads 3
+expect 0 "" "no method: match"
+check "with other threads: the same model" same_files match unsaid model.safetensors
+check "config.yaml says so" grep -q 'method: "match"' unsaid/config.yaml
+check "a picture of a permutation" test -s match/pictures/P-layers.0-1.png
+for key in row_entropy distance_after std_after correlation_after interpolation permuted ensemble; do
+    check "metrics.json has $key" grep -q "\"$key\"" match/metrics.json
+done
+run average teacher/member-000.safetensors teacher/member-001.safetensors $data --match-to running --no-repair --out two --json
+expect 0 "" "two files"
+check "--json is JSON" json out
+run eval match two $data --no-save
+expect 0 "" "averages are ordinary runs"
+run distill --teacher match $data --method kd $how --out student
+expect 0 "" "and can teach"
+
+# Regression
+awk 'BEGIN { srand(1); print "a,b,y"; for (i = 0; i < 200; i++) { a = rand(); b = rand(); print a "," b "," 3 * a - b } }' >table.csv
+run train --data csv:table.csv,target=y --arch mlp:8 --members 2 $how --out regression
+expect 0 "" "a regression"
+run average regression --data csv:table.csv,target=y --out regression-mean
+expect 0 "" "is averaged"
+check "by its loss" grep -q "valid loss" out
+
+# What does not fit
+run average teacher $data --out match
+expect 2 "finished run" "a finished run is not overwritten"
+run average teacher $data --out match --force --quiet
+expect 0 "" "but with --force"
+run average teacher $data --method mtach --out none
+expect 2 "did you mean 'match'" "an unknown method"
+run average teacher/member-000.safetensors $data --out none
+expect 2 "two or more" "one network"
+run train $data --arch mlp:12 $how --out other
+run average teacher other $data --out none
+expect 3 "teacher is mlp:12,8 and other is mlp:12" "another architecture"
+run train --data spiral:n=50,noise=0.2 --arch mlp:12,8 $how --out rows
+run average teacher rows $data --out none
+expect 3 "different rows" "another standardisation"
+run average teacher --data spiral:n=60,arms=2 --out none
+expect 3 "classes" "data of other classes"
+run train $data --arch mlp:12,8 --student batch-ensemble:2 $how --out be
+run average be teacher $data --out none
+expect 2 "only plain networks" "a student of another kind"
+check "and nothing is left behind" test ! -e none
+finish
