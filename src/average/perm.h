@@ -1,5 +1,5 @@
 /*
- * perm.h - permAVG: soft permutations learned from labels; what perm_build.c, perm_train.c and perm.c share.
+ * perm.h - permAVG: soft permutations learned from labels.
  *
  * Model m > 0 has one free matrix X (n x n) per group of the symmetry; P = Sinkhorn(X / tau). The X of all
  * models and groups are one block of floats, model-major.
@@ -40,30 +40,49 @@ RT_INLINE int rt_perm_slot(const rt_perm_program *p, const rt_symmetry *s, int m
 rt_status rt_perm_build_step(rt_perm_program *out, const rt_net *net, rt_params *params, const rt_symmetry *s,
                              int models, const double *weight, rt_perm_options o, int64_t batch,
                              rt_dtype dtype) RT_MUST_CHECK;
-/* Outputs "mean:SLOT", the parameters of that network but for running statistics, and "P:M:K". */
+/* Outputs "mean:SLOT", the parameters of that network (running statistics averaged like the others), and
+ * "P:M:K". */
 rt_status rt_perm_build_mean(rt_perm_program *out, rt_params *params, const rt_symmetry *s, int models,
                              const double *weight, rt_perm_options o, rt_dtype dtype) RT_MUST_CHECK;
 
 /* ---- learning X (perm_train.c) ---- */
+
+/* A network and its frozen models. */
+typedef struct rt_perm_models {
+    const rt_net *net;
+    rt_params *params;
+    const rt_symmetry *sym;
+    int n;
+    const float *const *blocks; /* (n) */
+    const double *weight;       /* (n): of each in the mean */
+} rt_perm_models;
+
+/* One step: loss, gradients, Adam. x (all X) and state (a block: running statistics of BN) are read and
+ * written. */
+typedef struct rt_perm_step rt_perm_step;
+rt_status rt_perm_step_create(rt_perm_step **out, const rt_perm_models *m, rt_perm_options o, int64_t batch,
+                              float *x, float *state, rt_pool *pool) RT_MUST_CHECK;
+void rt_perm_step_destroy(rt_perm_step **s);
+/* Number t, from 0; fails with RT_E_NUMERIC when the loss is not finite. */
+rt_status rt_perm_step_run(rt_perm_step *s, const float *x, const int32_t *label, double lr, int64_t t,
+                           double *loss) RT_MUST_CHECK;
+double rt_perm_step_flops(const rt_perm_step *s);
+size_t rt_perm_step_bytes(const rt_perm_step *s);
+
 typedef struct rt_perm_training {
     rt_perm_options o;
-    int models;
-    const float *const *blocks; /* frozen weights of each */
-    const double *weight;       /* of each in the mean */
-    double lr;                  /* of Adam; falls to zero as a cosine */
+    double lr; /* of Adam; falls to zero as a cosine */
     int64_t epochs, batch;
     rt_augment augment;
     uint64_t seed;
-    const char *what;  /* for progress */
-    double from, part; /* progress counts from `from` over `part` */
+    double from, part; /* of all the work: progress counts from `from` over `part` */
 } rt_perm_training;
-/* x: where it starts, and what was learned. state (floats of a block): running statistics of BN in, and out.
- * loss: mean of the last epoch; may be NULL. */
-rt_status rt_perm_train(const rt_average *a, const rt_perm_training *t, float *x, float *state,
-                        double *loss) RT_MUST_CHECK;
-/* The mean at x: out (a block; running statistics are left alone) and pm, the matrices P in x's form; either
- * may be NULL. */
-rt_status rt_perm_mean(const rt_average *a, const rt_perm_training *t, const float *x, float *out,
-                       float *pm) RT_MUST_CHECK;
+/* On a's training rows. x: where it starts, and what was learned; state as above. loss: mean of the last
+ * epoch. */
+rt_status rt_perm_train(const rt_average *a, const rt_perm_models *m, const rt_perm_training *t, float *x,
+                        float *state, double *loss) RT_MUST_CHECK;
+/* The mean at x: out (a block) and pm, the matrices P in x's form; either may be NULL. */
+rt_status rt_perm_mean(const rt_perm_models *m, rt_perm_options o, const float *x, float *out, float *pm,
+                       rt_pool *pool) RT_MUST_CHECK;
 
 #endif

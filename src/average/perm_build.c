@@ -218,8 +218,6 @@ rt_status rt_perm_build_mean(rt_perm_program *out, rt_params *params, const rt_s
     if (st != RT_OK)
         goto done;
     for (int k = 0; k < rt_params_count(params); k++) {
-        if (rt_params_get(params, k)->role == RT_ROLE_STATE)
-            continue;
         snprintf(name, sizeof name, "mean:%d", k);
         rt_graph_output(b.g, name, average_of(&b, k));
     }
