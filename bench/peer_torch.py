@@ -7,9 +7,12 @@ every member, each on a batch of its own that is already in memory. Three ways t
     loop      networks one after the other, one optimiser step for all of them
     stacked   an mlp only: weights (members, in, out), every layer one torch.baddbmm for all members
 
+A step of permAVG (Norris Mitchell 2021) of an mlp: Sinkhorn unrolled, all matrices of one width in one batch; averaged
+weights by batched products, which is cheaper than averaging activations; forward, cross-entropy, backward, Adam on X.
+
 Students of a distillation are in peer_students.py. Inference: `eager` in inference mode, or `frozen`: TorchScript with batch norm folded and oneDNN's blocked layouts.
 
-    peer_torch.py --measure train|infer --arch SPEC --input CxHxW|F ...
+    peer_torch.py --measure train|infer|perm --arch SPEC --input CxHxW|F ...
 
 Protocol, so that several processes measure at the same time: print "ready" after the warm-up, wait for a line on standard
 input, measure, print one JSON object. Times are the median and the best over the steps, as in `retort bench`.
@@ -118,6 +121,58 @@ def train_stacked(a):
     return step
 
 
+class PermAverage(nn.Module):
+    """The mean of an mlp's members with soft permutations P = Sinkhorn(X) of the units of all but the first."""
+    ITERATIONS = 100
+    SPREAD = 8.0  # of X: rows of P then have 0.2 ln n of entropy, as in the middle of training
+
+    def __init__(self, members, sizes):
+        super().__init__()
+        self.members, self.widths = members, sizes[1:-1]
+        for i, (a, b) in enumerate(zip(sizes, sizes[1:])):
+            r = 1 / math.sqrt(a)
+            self.register_buffer(f"weight{i}", torch.empty(members, b, a).uniform_(-r, r))
+            self.register_buffer(f"bias{i}", torch.empty(members, b, 1).uniform_(-r, r))
+        self.x = nn.ParameterDict({str(n): nn.Parameter(self.SPREAD * torch.randn(self.widths.count(n) * (members - 1), n, n))
+                                   for n in set(self.widths)})
+
+    def matrices(self):
+        p = {}
+        for n, x in self.x.items():
+            a = torch.exp(x - x.amax(-1, keepdim=True))
+            for _ in range(self.ITERATIONS):
+                a = a / a.sum(-1, keepdim=True)
+                a = a / a.sum(-2, keepdim=True)
+            p[n] = list(a.split(self.members - 1))
+        return [p[str(n)].pop(0) for n in self.widths]
+
+    def forward(self, x):
+        p = self.matrices()
+        for i in range(len(p) + 1):
+            w, b = getattr(self, f"weight{i}"), getattr(self, f"bias{i}")
+            moved, shift = w[1:], b[1:]
+            if i > 0:
+                moved = torch.bmm(moved, p[i - 1].transpose(1, 2))
+            if i < len(p):
+                moved, shift = torch.bmm(p[i], moved), torch.bmm(p[i], shift)
+            x = F.linear(x, (w[0] + moved.sum(0)) / self.members, (b[0] + shift.sum(0)).view(-1) / self.members)
+            x = F.relu(x) if i < len(p) else x
+        return x
+
+
+def train_perm(a):
+    sizes = [math.prod(a.shape), *spec_ints(a.arch), a.classes]
+    net = PermAverage(a.members, sizes)
+    x, y = torch.rand(a.batch, sizes[0]) - 0.5, torch.randint(a.classes, (a.batch,))
+    opt = torch.optim.Adam(net.parameters(), lr=1e-3, foreach=True)
+
+    def step():
+        opt.zero_grad(set_to_none=True)
+        F.cross_entropy(net(x), y).backward()
+        opt.step()
+    return step
+
+
 def infer(a):
     net = build(a.arch, a.shape, a.classes).eval()
     x = torch.rand(a.batch, *a.shape) - 0.5
@@ -144,7 +199,7 @@ def measure(step, seconds):
 
 def parse():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    p.add_argument("--measure", choices=["train", "infer"], required=True)
+    p.add_argument("--measure", choices=["train", "infer", "perm"], required=True)
     p.add_argument("--arch", required=True)
     p.add_argument("--input", required=True)
     p.add_argument("--classes", type=int, required=True)
@@ -171,6 +226,8 @@ def main():
     torch.set_flush_denormal(True)  # in PyTorch's favour: vanishing gradients cost no more than others
     if a.measure == "infer":
         step, samples = infer(a), a.batch
+    elif a.measure == "perm":
+        step, samples = train_perm(a), a.batch
     elif a.student != "single" or a.objective != "labels":
         step, samples = train_student(a, build, optimiser), a.batch
     else:

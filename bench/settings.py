@@ -48,7 +48,7 @@ class Setting:
         out = []
         for i in range(self.processes):
             share = (job["members"] + i) // self.processes if job["measure"] != "infer" else 1
-            out.append([python, script, "--measure", "infer" if job["measure"] == "infer" else "train",
+            out.append([python, script, "--measure", "train" if job["measure"] == "memory" else job["measure"],
                         "--arch", job["arch"], "--input", job["input"], "--classes", str(job["classes"]),
                         "--batch", str(job["batch"]), "--members", str(share), "--threads", str(self.threads),
                         "--form", self.form, "--format", self.format or "nchw", "--seconds", str(seconds),
@@ -73,7 +73,7 @@ def _programs(job):
     formats = ["nchw", "channels_last"] if images else [""]
     if job["measure"] == "infer":
         return [("eager", f) for f in formats] + [("frozen", formats[0])]
-    if job["members"] == 1:
+    if job["members"] == 1 or job["measure"] == "perm":
         return [("eager", f) for f in formats]
     return [("loop", f) for f in formats] + ([] if images else [("stacked", "")])
 
