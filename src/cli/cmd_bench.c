@@ -7,8 +7,13 @@
  * it. Samples are distinct inputs: each of M members trains on a batch of its own, so a step takes M x batch;
  * in inference all members see the same rows.
  *
+ * With --perm training is a step of permAVG of all members on one batch: Sinkhorn, averaged weights, loss,
+ * gradients, Adam. Its matrices are as hard as in the middle of training, so that Sinkhorn takes all its
+ * iterations.
+ *
  *     attainable fraction = (M x FLOP of a training step / median time) / (measured FMA peak of the threads)
  */
+#include "average/perm.h"
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "base/size.h"
@@ -40,6 +45,10 @@ typedef struct bench {
     float *teacher_rows; /* (members, teachers, batch, classes): stored outputs */
     int teachers;
     rt_step *step;
+    rt_perm_step *perm;
+    rt_symmetry sym;
+    float *perm_x, *weights; /* all X; blocks of all members, and one of running statistics */
+    double *share;
     rt_predictor *predictor;
     float *x; /* (members, batch, row), and (rows, row) for inference */
     int32_t *label;
@@ -92,6 +101,11 @@ static rt_status train_once(bench *b) {
                      .teacher = b->teacher_rows,
                      .teacher_blocks = b->teacher_blocks};
     return rt_step_run(b->step, &io);
+}
+
+static rt_status perm_once(bench *b) {
+    double loss;
+    return rt_perm_step_run(b->perm, b->x, b->label, 1e-3, b->t++, &loss);
 }
 
 static void drop(void *user, int network, int64_t row, int64_t n, const float *y, int64_t stride) {
@@ -219,6 +233,38 @@ static rt_status bench_train(bench *b) {
     return measure(b, &b->train, train_once);
 }
 
+static rt_status bench_perm(bench *b) {
+    const rt_net *net = rt_student_net(b->student);
+    const int64_t floats = rt_params_floats(b->params);
+    const double spread = 8; /* rows of P then have 0.2 ln n of entropy */
+    RT_FAIL_IF(b->members < 2, RT_E_USAGE, "--perm averages networks: --members must be at least 2");
+    RT_TRY(rt_symmetry_find(&b->sym, net, b->params));
+    const int64_t n = rt_perm_floats(&b->sym, b->members);
+    RT_TRY(rt_calloc(&b->weights, (size_t)(b->members + 1), (size_t)floats * sizeof *b->weights));
+    RT_TRY(rt_calloc(&b->share, (size_t)b->members, sizeof *b->share));
+    RT_TRY(rt_calloc(&b->perm_x, (size_t)n, sizeof *b->perm_x));
+    for (int m = 0; m <= b->members; m++)
+        rt_params_init(b->params, b->weights + m * floats, (uint64_t)m);
+    for (int m = 0; m < b->members; m++) {
+        b->blocks[m] = b->weights + m * floats;
+        b->share[m] = 1.0 / b->members;
+    }
+    const rt_rng r = rt_rng_make((uint64_t)b->c->config.seed, RT_RNG_DATA, 2, 0);
+    for (int64_t i = 0; i < n; i++)
+        b->perm_x[i] = (float)(spread * rt_rng_normal(r, (uint64_t)i));
+    const rt_perm_models m = {.net = net,
+                              .params = b->params,
+                              .sym = &b->sym,
+                              .n = b->members,
+                              .blocks = b->blocks,
+                              .weight = b->share};
+    RT_TRY(rt_perm_step_create(&b->perm, &m, (rt_perm_options){.tau = 1, .iterations = 100}, b->batch,
+                               b->perm_x, b->weights + b->members * floats, b->pool));
+    b->step_flops = rt_perm_step_flops(b->perm) / b->members;
+    b->bytes = rt_perm_step_bytes(b->perm);
+    return measure(b, &b->train, perm_once);
+}
+
 static rt_status bench_infer(bench *b) {
     RT_TRY(
         rt_student_collapse(b->student, b->params, b->blocks[0], &b->ship, &b->ship_params, &b->ship_block));
@@ -234,6 +280,11 @@ static rt_status bench_infer(bench *b) {
 static void bench_deinit(bench *b) {
     rt_predictor_destroy(&b->predictor);
     rt_step_destroy(&b->step);
+    rt_perm_step_destroy(&b->perm);
+    rt_symmetry_deinit(&b->sym);
+    rt_free(b->perm_x);
+    rt_free(b->weights);
+    rt_free(b->share);
     rt_student_destroy(&b->student);
     rt_student_destroy(&b->ship);
     rt_params_destroy(&b->ship_params);
@@ -258,7 +309,7 @@ static void bench_deinit(bench *b) {
 /* ---- reporting ---- */
 
 static double train_rate(const bench *b, double seconds) {
-    return (double)(b->members * b->batch) / seconds;
+    return (double)(b->perm ? b->batch : b->members * b->batch) / seconds;
 }
 
 static double train_gflops(const bench *b) {
@@ -339,7 +390,7 @@ rt_status cli_cmd_bench(rt_cli *c) {
     RT_TRY_GOTO(bench_net(&b));
     RT_TRY_GOTO(bench_data(&b));
     b.peak = cli_peak_flops(b.pool, 0.2);
-    RT_TRY_GOTO(bench_train(&b));
+    RT_TRY_GOTO(c->config.perm ? bench_perm(&b) : bench_train(&b));
     b.train_memory = rt_memory_peak();
     RT_TRY_GOTO(bench_infer(&b));
     st = c->config.json ? print_json(&b, &out) : print_text(&b, &out);
