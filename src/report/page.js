@@ -373,7 +373,7 @@
           if (suffix && some(r.log.student_diversity)) out.push(line(r, column(r, 'student_diversity'), {label: r.name + ', without perturbation', borderDash: DASH.dotted, borderWidth: 1, pointRadius: 0}));
           if (suffix && some(r.log.teacher_diversity)) out.push(line(r, column(r, 'teacher_diversity'), {label: r.name + ', teacher, without perturbation', borderDash: DASH.dotted, borderWidth: 1, pointRadius: 0}));
         });
-        return config(out, axis('epoch'), axis('pairwise KL, nats', {beginAtZero: true}));
+        return config(out, axis('epoch', {ticks: {precision: 0, maxTicksLimit: 7, color: css('--dim')}}), axis('pairwise KL, nats', {beginAtZero: true}));
       }, '', [['student', 'solid'], ['teacher', 'dashed']].concat(suffix ? [['the same without perturbation', 'dotted', 1]] : []));
     };
     pair('', 'On inputs as they are');
@@ -416,7 +416,7 @@
      ['Training accuracy', 'train_accuracy', 'accuracy', {}], ['Learning rate', 'lr', 'learning rate', {beginAtZero: true}], ['Temperature', 'temperature', 'temperature', {beginAtZero: true}]].forEach(function (f) {
       if (!runs.some(function (r) { return some(r.log[f[1]]); })) return;
       figure(id, f[0], function () {
-        return config(shown(function (r) { return some(r.log[f[1]]); }).map(function (r) { return line(r, column(r, f[1]), {pointRadius: 0}); }), axis('epoch'), axis(f[2], f[3]));
+        return config(shown(function (r) { return some(r.log[f[1]]); }).map(function (r) { return line(r, column(r, f[1]), {pointRadius: 0}); }), axis('epoch', {ticks: {precision: 0, maxTicksLimit: 7, color: css('--dim')}}), axis(f[2], f[3]));
       });
     });
   };
@@ -502,6 +502,14 @@
     for (var i = 3; i < p.length; i += 4) if (p[i]) seen++;
     return seen < 200;
   }
+  function tooltip(chart) {
+    var set = chart.data.datasets.findIndex(function (d) { return !d.silent && d.data.some(function (v) { return v !== null; }); });
+    var index = chart.data.datasets[set].data.findIndex(function (v) { return v !== null && v.y !== null; });
+    chart.tooltip.setActiveElements([{datasetIndex: set, index: index}], {x: 0, y: 0});
+    var lines = chart.tooltip.body && chart.tooltip.body.length ? chart.tooltip.body[0].lines : [];
+    chart.tooltip.setActiveElements([], {x: 0, y: 0});
+    return lines.length > 0 && !/undefined|NaN|null/.test(lines.join(' '));
+  }
   /* Keys may hold slashes: the key is looked for in the path, as the writer of the page does. */
   function at(v, path) {
     if (path === '') return v;
@@ -520,6 +528,7 @@
       if (f.box.hidden) return;
       plots++;
       if (blank(f.canvas)) bad.push('blank plot: ' + f.id + ' ' + f.caption.textContent);
+      if (!tooltip(f.chart)) bad.push('no tooltip: ' + f.id + ' ' + f.caption.textContent);
     });
     document.querySelectorAll('td[data-path]').forEach(function (td) {
       cells++;
