@@ -384,7 +384,7 @@
     runs.filter(function (r) { return r.average; }).forEach(function (r) {
       var layers = r.average.layers || [], inter = r.average.interpolation;
       var bars = function (title, unit, parts) {
-        if (!layers.some(function (l) { return parts.some(function (p) { return some(l[p[0]]) || isNumber(l[p[0]]); }); })) return;
+        if (!layers.some(function (l) { return parts.some(function (p) { return [].concat(l[p[0]]).some(function (v) { return isNumber(v) && v !== 0; }); }); })) return;
         figure(id, r.name + ': ' + title, function () {
           if (!r.shown) return null;
           return {type: 'bar', data: {labels: layers.map(function (l) { return String(l.name); }), datasets: parts.map(function (p) {

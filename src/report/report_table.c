@@ -122,7 +122,9 @@ static bool is_known(const char *path) {
 /* ---- writing ---- */
 
 static void put_number(rt_str *out, double v, format f) {
-    if (f == FORMAT_count)
+    if (f == FORMAT_number && v == floor(v) && fabs(v) >= 2 && fabs(v) < 1e6)
+        rt_str_appendf(out, "%.0f", v); /* counts */
+    else if (f == FORMAT_count)
         rt_report_si(out, v);
     else if (f == FORMAT_seconds)
         rt_report_seconds(out, v);
@@ -480,22 +482,46 @@ static void layers_table(const rt_report *p, int run, rt_str *out) {
         rt_report_escape(out, name ? name : "");
         rt_str_append(out, "</th>");
         for (int64_t i = 0; i < RT_COUNT(cells); i++)
-            if (i == 0 && rt_report_number(layer, "n", &(double){0})) {
-                double units = 0;
-                (void)rt_report_number(layer, "n", &units);
-                rt_str_appendf(out, "<td class=\"num\" data-v=\"%.0f\">%.0f</td>", units, units);
-            } else {
-                mean_cell(layer, cells[i].key, out);
-            }
+            mean_cell(layer, cells[i].key, out);
+        rt_str_append(out, "</tr>");
+    }
+    rt_str_append(out, "</tbody></table></div>\n");
+}
+
+/* How the merged network does beside the models it was made of. */
+static void scores_table(const rt_report *p, int run, rt_str *out) {
+    static const char *const rows[][2] = {{"models_mean", "models, mean"},
+                                          {"models_best", "best of them"},
+                                          {"ensemble", "their ensemble"},
+                                          {"average", "merged"}};
+    static const char *const cells[][2] = {
+        {"valid", "accuracy"}, {"valid", "loss"}, {"test", "accuracy"}, {"test", "loss"}};
+    rt_jval scores = rt_report_find(p->runs[run].root, "average/scores");
+    rt_str_append(
+        out,
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"scores\"><table><caption><span>");
+    rt_report_run_tag(p, run, out);
+    rt_str_append(out, ": beside the models it was made of</span></caption><thead><tr><th scope=\"col\" "
+                       "class=\"name\">network</th>");
+    for (int64_t i = 0; i < RT_COUNT(cells); i++)
+        rt_str_appendf(out, "<th scope=\"col\" class=\"num\">%s %s</th>", cells[i][0], cells[i][1]);
+    rt_str_append(out, "</tr></thead><tbody>");
+    for (int64_t r = 0; r < RT_COUNT(rows); r++) {
+        rt_str_appendf(out, "<tr><th scope=\"row\" class=\"name\">%s</th>", rows[r][1]);
+        for (int64_t i = 0; i < RT_COUNT(cells); i++)
+            mean_cell(rt_jval_get(rt_jval_get(scores, cells[i][0]), rows[r][0]), cells[i][1], out);
         rt_str_append(out, "</tr>");
     }
     rt_str_append(out, "</tbody></table></div>\n");
 }
 
 rt_status rt_report_body_average(rt_report *p, rt_str *out) {
-    for (int r = 0; r < p->n; r++)
+    for (int r = 0; r < p->n; r++) {
+        if (rt_report_find(p->runs[r].root, "average/scores"))
+            scores_table(p, r, out);
         if (rt_report_find(p->runs[r].root, "average/layers"))
             layers_table(p, r, out);
+    }
     return rt_report_body_matrices(p, out);
 }
 
