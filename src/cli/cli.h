@@ -133,6 +133,7 @@ rt_status cli_describe_data(rt_cli *c, const char *spec) RT_MUST_CHECK;
 rt_status cli_describe_safetensors(rt_cli *c, const char *path) RT_MUST_CHECK;
 rt_status cli_describe_npy(rt_cli *c, const char *path) RT_MUST_CHECK;
 rt_status cli_describe_run(rt_cli *c, const char *path) RT_MUST_CHECK;
+rt_status cli_compare_runs(rt_cli *c) RT_MUST_CHECK; /* its two words (compare.c) */
 
 /* ---- progress of training (progress.c) ---- */
 typedef struct cli_progress {

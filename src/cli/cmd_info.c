@@ -1,6 +1,6 @@
 /*
  * cmd_info.c - retort info: an architecture as a table of layers, its compiled training step and the memory
- * that takes, or what a file holds.
+ * that takes, what a file holds, or what differs between two runs.
  */
 #include "base/alloc.h"
 #include "base/file.h"
@@ -149,6 +149,11 @@ done:
 }
 
 rt_status cli_cmd_info(rt_cli *c) {
+    if (c->config.compare) {
+        RT_FAIL_IF(c->nargs != 2 || c->config.arch, RT_E_USAGE, "info --compare needs two runs");
+        return cli_compare_runs(c);
+    }
+    RT_FAIL_IF(c->nargs > 1, RT_E_USAGE, "info describes one thing at a time, or compares two runs with --compare");
     RT_FAIL_IF(c->config.arch && c->nargs, RT_E_USAGE, "info describes either --arch %s or '%s', not both",
                c->config.arch, c->args[0]);
     if (c->config.arch)

@@ -133,6 +133,17 @@ END
     expect 2 "turn" "an unknown shift"
 fi
 
+# Two runs side by side
+run info --compare ens one
+expect 0 "" "info --compare"
+check "the configuration that differs" grep -q '^members  *2  *1$' out
+check "and not what is the same" sh -c '! grep -q "^batch" out'
+check "metrics side by side" grep -q '^one  *1  *[01]\.' out
+run info --compare ens one --json
+check "as JSON" has out configuration/members/1 network/parameters/1 training/epochs/1 metrics/nll/1
+run info --compare ens
+expect 2 "two runs" "one run is not two"
+
 # Errors
 run eval ens $data --corrupt benchmark
 expect 2 "spiral" "corruptions of what is no image"
