@@ -29,35 +29,29 @@ rt_status rt_corrupt_prepare_spatter(rt_distortion *d) {
     s->mud_taps = s->taps + 2 * radius + 1;
     rt_gauss_taps(s->taps, radius, d->p[2]);
     rt_gauss_taps(s->mud_taps, mud, d->p[4]);
-    d->scratch = 3 * d->h * d->w + RT_MAX(rt_gauss_scratch(d->h, d->w, RT_MAX(radius, mud)), 2 * d->h * d->w);
+    d->scratch = 3 * d->h * d->w + RT_MAX(rt_gauss_scratch(d->h, d->w, RT_MAX(radius, mud)),
+                                          2 * d->h * d->w + (d->h + 2) * (d->w + 2));
     return RT_OK;
 }
 
 /* ---- edges ---- */
 
-static float at_edge(const float *p, int64_t h, int64_t w, int64_t y, int64_t x) {
-    return p[rt_border_index(y, h, RT_BORDER_EDGE) * w + rt_border_index(x, w, RT_BORDER_EDGE)];
-}
-
-/* Sobel gradient at a pixel. */
-static void sobel(const float *p, int64_t h, int64_t w, int64_t y, int64_t x, float *gx, float *gy) {
-    float n[3][3];
-    for (int64_t j = 0; j < 3; j++)
-        for (int64_t i = 0; i < 3; i++)
-            n[j][i] = at_edge(p, h, w, y + j - 1, x + i - 1);
-    *gx = (n[0][2] + 2 * n[1][2] + n[2][2]) - (n[0][0] + 2 * n[1][0] + n[2][0]);
-    *gy = (n[2][0] + 2 * n[2][1] + n[2][2]) - (n[0][0] + 2 * n[0][1] + n[0][2]);
+/* Sobel gradient at a pixel of a plane padded by one, rows `stride` apart. */
+static inline void sobel(const float *p, int64_t stride, float *gx, float *gy) {
+    const float *a = p - stride, *b = p, *c = p + stride;
+    *gx = (a[1] + 2 * b[1] + c[1]) - (a[-1] + 2 * b[-1] + c[-1]);
+    *gy = (c[-1] + 2 * c[0] + c[1]) - (a[-1] + 2 * a[0] + a[1]);
 }
 
 /* Canny: mark[i] is 2 on edges. Gradients that are largest along their direction are weak edges above 50 and
- * strong ones above 150; weak edges count where they touch strong ones. Pixels are few, so gradients are
- * computed twice. */
-static void canny(const float *p, int64_t h, int64_t w, float *size, uint8_t *mark, int32_t *stack) {
+ * strong ones above 150; weak edges count where they touch strong ones. pad: the plane, padded by one. */
+static void canny(const float *pad, int64_t h, int64_t w, float *size, uint8_t *mark, int32_t *stack) {
+    const int64_t stride = w + 2;
     int64_t top = 0;
     for (int64_t y = 0; y < h; y++)
         for (int64_t x = 0; x < w; x++) {
             float gx, gy;
-            sobel(p, h, w, y, x, &gx, &gy);
+            sobel(pad + (y + 1) * stride + x + 1, stride, &gx, &gy);
             size[y * w + x] = fabsf(gx) + fabsf(gy);
         }
     for (int64_t y = 0; y < h; y++)
@@ -69,7 +63,7 @@ static void canny(const float *p, int64_t h, int64_t w, float *size, uint8_t *ma
             mark[i] = 0;
             if (m <= 50.0f)
                 continue;
-            sobel(p, h, w, y, x, &gx, &gy);
+            sobel(pad + (y + 1) * stride + x + 1, stride, &gx, &gy);
             if (fabsf(gy) < 0.41421356f * fabsf(gx))
                 dy = 0;
             else if (fabsf(gy) > 2.41421356f * fabsf(gx))
@@ -100,7 +94,8 @@ static void canny(const float *p, int64_t h, int64_t w, float *size, uint8_t *ma
 
 /* ---- relief ---- */
 
-/* Distance to the nearest mark by two sweeps with steps 1, 1.4 and 2.1969 (the knight's), at most 20. */
+/* Distance to the nearest mark by two sweeps with steps 1, 1.4 and 2.1969 (the knight's), at most 20. A sweep
+ * looks at the pixels behind it; within a margin of two pixels they may be missing. */
 static void distance(const uint8_t *mark, int64_t h, int64_t w, float *dist) {
     static const struct {
         int8_t dy, dx;
@@ -109,27 +104,30 @@ static void distance(const uint8_t *mark, int64_t h, int64_t w, float *dist) {
                   {-1, -2, 2.1969f}, {-1, 2, 2.1969f}, {-2, -1, 2.1969f}, {-2, 1, 2.1969f}};
     for (int64_t i = 0; i < h * w; i++)
         dist[i] = mark[i] == 2 ? 0.0f : 20.0f;
-    for (int sweep = 0; sweep < 2; sweep++)
+    for (int sign = 1; sign >= -1; sign -= 2)
         for (int64_t k = 0; k < h * w; k++) {
-            const int64_t i = sweep ? h * w - 1 - k : k, y = i / w, x = i % w;
+            const int64_t i = sign > 0 ? k : h * w - 1 - k, y = i / w, x = i % w;
+            const bool inside = y >= 2 && y < h - 2 && x >= 2 && x < w - 2;
+            float best = dist[i];
             for (int64_t b = 0; b < RT_COUNT(behind); b++) {
-                const int64_t v = sweep ? y - behind[b].dy : y + behind[b].dy;
-                const int64_t u = sweep ? x - behind[b].dx : x + behind[b].dx;
-                if (v >= 0 && v < h && u >= 0 && u < w)
-                    dist[i] = RT_MIN(dist[i], dist[v * w + u] + behind[b].step);
+                const int64_t v = y + sign * behind[b].dy, u = x + sign * behind[b].dx;
+                if (inside || (v >= 0 && v < h && u >= 0 && u < w))
+                    best = RT_MIN(best, dist[v * w + u] + behind[b].step);
             }
+            dist[i] = best;
         }
 }
 
-/* Correlation with 3x3 weights, mirrored border. */
-static void filter3(float *dst, const float *src, int64_t h, int64_t w, const float weight[9]) {
+/* Correlation with 3x3 weights, mirrored border; pad: scratch for the padded plane. */
+static void filter3(float *dst, const float *src, int64_t h, int64_t w, const float weight[9], float *pad) {
+    const int64_t stride = w + 2;
+    rt_plane_pad(pad, src, h, w, 1, 1, RT_BORDER_MIRROR);
     for (int64_t y = 0; y < h; y++)
         for (int64_t x = 0; x < w; x++) {
-            float sum = 0.0f;
-            for (int64_t k = 0; k < 9; k++)
-                sum += weight[k] * src[rt_border_index(y + k / 3 - 1, h, RT_BORDER_MIRROR) * w +
-                                       rt_border_index(x + k % 3 - 1, w, RT_BORDER_MIRROR)];
-            dst[y * w + x] = sum;
+            const float *a = pad + y * stride + x, *b = a + stride, *c = b + stride;
+            dst[y * w + x] = weight[0] * a[0] + weight[1] * a[1] + weight[2] * a[2] + weight[3] * b[0] +
+                             weight[4] * b[1] + weight[5] * b[2] + weight[6] * c[0] + weight[7] * c[1] +
+                             weight[8] * c[2];
         }
 }
 
@@ -162,17 +160,19 @@ static void water_relief(const float *liquid, int64_t h, int64_t w, float *relie
                                   1.0f / 9, 1.0f / 9, 1.0f / 9, 1.0f / 9};
     static const float emboss[9] = {-2, -1, 0, -1, 1, 1, 0, 1, 2};
     const int64_t n = h * w;
+    float *pad = rest + n + (n + 3) / 4;
     uint8_t *mark = (uint8_t *)(rest + n);
-    canny(liquid, h, w, b, mark, (int32_t *)rest);
+    rt_plane_pad(pad, liquid, h, w, 1, 1, RT_BORDER_EDGE);
+    canny(pad, h, w, b, mark, (int32_t *)rest);
     distance(mark, h, w, b);
-    filter3(relief, b, h, w, mean);
+    filter3(relief, b, h, w, mean, pad);
     for (int64_t i = 0; i < n; i++)
         relief[i] = floorf(relief[i] + 1e-4f);
     equalise(relief, n);
-    filter3(b, relief, h, w, emboss);
+    filter3(b, relief, h, w, emboss, pad);
     for (int64_t i = 0; i < n; i++)
         b[i] = byte_range(b[i]);
-    filter3(relief, b, h, w, mean);
+    filter3(relief, b, h, w, mean, pad);
     for (int64_t i = 0; i < n; i++)
         relief[i] = floorf(relief[i] + 0.5f);
 }
