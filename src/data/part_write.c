@@ -40,12 +40,12 @@ static rt_status check_images(const rt_dataset *d, const char *to) {
 /* ---- NumPy ---- */
 
 static rt_status write_npy(const rt_dataset *d, const rt_part *p, const char *to) {
-    rt_spec s;
+    rt_spec s = {.whole = NULL};
     rt_status st = RT_OK;
     rt_str text;
     rt_str_init(&text);
     rt_str_appendf(&text, "%s%s", rt_str_starts(to, "npy:") ? "" : "npy:", to);
-    RT_TRY(rt_str_status(&text));
+    RT_TRY_GOTO(rt_str_status(&text));
     RT_TRY_GOTO(rt_spec_parse(&s, rt_str_text(&text)));
     rt_shape x = d->row, y = rt_shape1(p->n);
     if (s.paths != 2 || s.options > 0)
