@@ -104,9 +104,13 @@
       return make('li', {}, [svg, k[0]]);
     }));
   }
+  /* What goes wrong in one place must not take the rest of the page with it. */
+  function guarded(fn, arg) {
+    try { return fn(arg); } catch (e) { errors.push(String(e)); console.error(e); return null; }
+  }
   function draw(f) {
     f.stale = false;
-    var c = f.build();
+    var c = guarded(f.build);
     if (f.chart) f.chart.destroy();
     f.chart = null;
     f.box.hidden = !c || !c.data.datasets.some(function (d) { return !d.guide; });
@@ -189,17 +193,24 @@
     if (!ys.length || !xs.length) return;
     choose(id, 'quality', ys);
     choose(id, 'cost', xs);
+    /* Names beside their points: right, left, above or below, wherever nothing is in the way. */
     var names = {id: 'names', afterDatasetsDraw: function (chart) {
-      var ctx = chart.ctx, area = chart.chartArea;
+      var ctx = chart.ctx, area = chart.chartArea, taken = [];
+      var clash = function (b) { return taken.some(function (t) { return b.x < t.x + t.w && t.x < b.x + b.w && b.y < t.y + t.h && t.y < b.y + b.h; }); };
+      var marks = chart.data.datasets.map(function (d, i) { return chart.getDatasetMeta(i).data[0]; });
+      marks.forEach(function (p) { if (p) taken.push({x: p.x - 7, y: p.y - 7, w: 14, h: 14}); });
       ctx.save();
       ctx.font = '12px ' + Chart.defaults.font.family;
       ctx.fillStyle = css('--ink');
       ctx.textBaseline = 'middle';
-      chart.data.datasets.forEach(function (d, i) {
-        var p = chart.getDatasetMeta(i).data[0], left = p && p.x > (area.left + area.right) / 2;
+      marks.forEach(function (p, i) {
         if (!p) return;
-        ctx.textAlign = left ? 'right' : 'left';
-        ctx.fillText(d.label, p.x + (left ? -10 : 10), p.y);
+        var w = ctx.measureText(chart.data.datasets[i].label).width, h = 14;
+        var places = [[p.x + 10, p.y - 7], [p.x - 10 - w, p.y - 7], [p.x - w / 2, p.y - 23], [p.x - w / 2, p.y + 9]].map(function (q) { return {x: q[0], y: q[1], w: w, h: h}; });
+        var inside = places.filter(function (b) { return b.x >= area.left && b.x + w <= area.right && b.y >= area.top && b.y + h <= area.bottom; });
+        var box = inside.filter(function (b) { return !clash(b); })[0] || inside[0] || places[0];
+        taken.push(box);
+        ctx.fillText(chart.data.datasets[i].label, box.x, box.y + h / 2);
       });
       ctx.restore();
     }};
@@ -211,7 +222,7 @@
         return line(r, [{x: r.evaluation[x], y: r.sets.test[y]}], {pointRadius: 6, pointHoverRadius: 7, showLine: false, tip: function () {
           return r.name + ': ' + label(y) + ' ' + text(r.sets.test[y]) + (band ? ' (' + text(band[0]) + ' to ' + text(band[1]) + ')' : '') + ', ' + label(x) + ' ' + text(r.evaluation[x]);
         }});
-      })}, options: {scales: {x: axis(label(x), {type: 'logarithmic', grace: '10%', ticks: {color: css('--dim'), callback: function (v) { return /^[125]/.test(v.toExponential()) ? tick(v) : ''; }}}), y: axis(label(y), around(shown(has).map(function (r) { return r.sets.test[y]; })))},
+      })}, options: {scales: {x: axis(label(x), {type: 'logarithmic', grace: '10%', ticks: {color: css('--dim'), maxRotation: 0, autoSkipPadding: 12, callback: function (v) { return /^[125]/.test(v.toExponential()) ? tick(v) : ''; }}}), y: axis(label(y), around(shown(has).map(function (r) { return r.sets.test[y]; })))},
         interaction: {mode: 'nearest', axis: 'xy', intersect: true}, plugins: {tooltip: {callbacks: {title: function () { return ''; }, label: function (i) { return i.dataset.tip(i); }}}}}};
     }, 'wide');
   };
@@ -233,9 +244,12 @@
   };
 
   sections.reliability = function (id) {
-    var has = function (r) { return r.curves.reliability; };
+    var has = function (r) { var c = r.curves.reliability; return c && some(c.accuracy) && some(c.confidence) && some(c.count); };
     figure(id, 'Accuracy at a given confidence', function () {
-      return config(shown(has).map(function (r) { var c = r.curves.reliability; return line(r, points(c.confidence, c.accuracy), {pointRadius: 3}); }).concat([guide('perfect', unitSquare())]),
+      return config(shown(has).map(function (r) {
+        var c = r.curves.reliability, known = c.count.filter(function (n, i) { return isNumber(c.confidence[i]); }), most = Math.max.apply(null, known);
+        return line(r, points(c.confidence, c.accuracy), {pointRadius: known.map(function (n) { return 1.5 + 3.5 * Math.sqrt(n / most); }), tip: function (item) { return r.name + ': ' + text(item.parsed.y) + ' (' + known[item.dataIndex] + ' rows)'; }});
+      }).concat([guide('perfect', unitSquare())]),
         axis('confidence', {min: 0, max: 1}), axis('accuracy', {min: 0, max: 1}));
     });
     figure(id, 'Fraction of predictions in each bin', function () {
@@ -563,7 +577,7 @@
   if (words.indexOf('light') >= 0) root.dataset.theme = 'light';
   button.textContent = isDark() ? 'Light' : 'Dark';
   defaults();
-  Object.keys(sections).forEach(function (id) { if (document.getElementById(id)) sections[id](id); });
+  Object.keys(sections).forEach(function (id) { if (document.getElementById(id)) guarded(sections[id], id); });
   pump();
   document.querySelectorAll('table.sortable').forEach(sortable);
   var prefers = window.matchMedia('(prefers-color-scheme: dark)');
