@@ -355,43 +355,74 @@ rt_val rt_graph_op(rt_graph *g, rt_op op, rt_attr attr, const rt_val *in, int ni
         &(rt_node){.op = op, .attr = attr, .type = type, .in = in, .nin = nin, .slot = -1, .name = g->scope});
 }
 
+static bool is_conv(rt_op op) {
+    return op == RT_OP_CONV2D || op == RT_OP_CONV2D_BWD_DATA || op == RT_OP_CONV2D_BWD_WEIGHTS;
+}
+
+static rt_op chain_op(const rt_chain *chain) {
+    for (int i = 0; i < chain->n && i < RT_CHAIN_MAX; i++)
+        if (is_conv(chain->step[i].op))
+            return RT_OP_FUSED_CONV;
+    return RT_OP_CHAIN;
+}
+
+/* Step i applied to a value of type *acc, which becomes the type of the result; statistics leave it. */
+static rt_status infer_step(rt_type *acc, const rt_chain *chain, int i, const rt_type *second,
+                            const rt_type *in, int nin, int64_t n) {
+    const rt_chain_step *s = &chain->step[i];
+    const rt_op_info *info = rt_op_get(s->op);
+    const bool conv = is_conv(s->op), stats = s->op == RT_OP_BN_STATS || s->op == RT_OP_BN_GSTATS;
+    rt_type arg[3] = {*acc}, r;
+    RT_FAIL_IF(!(info->flags & RT_OP_ELTWISE) && !conv &&
+                   !(stats && i == chain->n - 1 && chain_op(chain) == RT_OP_FUSED_CONV),
+               RT_E_USAGE, "chain: step %d, %s, is not element-wise", i, info->name);
+    for (int k = 1; k < info->arity; k++) {
+        int a = s->arg[k - 1];
+        RT_FAIL_IF(a < 0 || a >= nin, RT_E_USAGE, "chain: step %d, %s, reads input %d of %d", i, info->name,
+                   a, nin);
+        arg[k] = conv ? *second : in[a];
+    }
+    if (s->swap && info->arity >= 2) {
+        arg[0] = arg[1];
+        arg[1] = *acc;
+    }
+    RT_TRY(rt_op_infer(&r, s->op, &s->attr, arg, info->arity, n));
+    RT_FAIL_IF(!conv && !stats && !rt_type_equal(&r, acc, true), RT_E_USAGE,
+               "chain: step %d, %s, changes the shape", i, info->name);
+    if (conv)
+        *acc = r;
+    return RT_OK;
+}
+
 rt_status rt_chain_infer(rt_type *out, const rt_chain *chain, const rt_type *in, int nin, int64_t n) {
     const rt_attr attr = {.count = chain->n};
     RT_FAIL_IF(chain->n < 1 || chain->n > RT_CHAIN_MAX, RT_E_USAGE, "chain: %d steps, wanted 1 to %d",
                chain->n, (int)RT_CHAIN_MAX);
-    RT_TRY(rt_op_infer(out, RT_OP_CHAIN, &attr, in, nin, n));
-    for (int i = 0; i < chain->n; i++) {
-        const rt_chain_step *s = &chain->step[i];
-        const rt_op_info *info = rt_op_get(s->op);
-        rt_type arg[3] = {*out}, r;
-        RT_FAIL_IF(!(info->flags & RT_OP_ELTWISE), RT_E_USAGE, "chain: step %d, %s, is not element-wise", i,
-                   info->name);
-        for (int k = 1; k < info->arity; k++) {
-            int a = s->arg[k - 1];
-            RT_FAIL_IF(a < 0 || a >= nin, RT_E_USAGE, "chain: step %d, %s, reads input %d of %d", i,
-                       info->name, a, nin);
-            arg[k] = in[a];
+    RT_TRY(rt_op_infer(out, chain_op(chain), &attr, in, nin, n));
+    rt_type second = in[0];
+    int convs = 0;
+    for (int i = 0; i < chain->n; i++)
+        if (is_conv(chain->step[i].op)) {
+            const int a = chain->step[i].arg[0];
+            RT_FAIL_IF(a < 0 || a >= nin || ++convs > 1, RT_E_USAGE, "chain: a convolution of input %d of %d",
+                       a, nin);
+            second = in[a];
         }
-        if (s->swap && info->arity >= 2) {
-            arg[0] = arg[1];
-            arg[1] = *out;
-        }
-        RT_TRY(rt_op_infer(&r, s->op, &s->attr, arg, info->arity, n));
-        RT_FAIL_IF(!rt_type_equal(&r, out, true), RT_E_USAGE, "chain: step %d, %s, changes the shape", i,
-                   info->name);
-    }
+    for (int i = 0; i < chain->n; i++)
+        RT_TRY(infer_step(chain->step[i].second ? &second : out, chain, i, &second, in, nin, n));
     return RT_OK;
 }
 
 rt_val rt_graph_chain(rt_graph *g, const rt_chain *chain, const rt_val *in, int nin) {
     rt_type types[RT_OP_MAX_IN], type;
-    if (g->st != RT_OK || !inputs_valid(g, RT_OP_CHAIN, in, nin))
+    const rt_op op = chain_op(chain);
+    if (g->st != RT_OK || !inputs_valid(g, op, in, nin))
         return 0;
     rt_graph_in_types(g, in, nin, types);
     rt_status st = rt_chain_infer(&type, chain, types, nin, g->batch);
     if (st != RT_OK)
         return rt_graph_refuse(g, st);
-    return rt_graph_append(g, &(rt_node){.op = RT_OP_CHAIN,
+    return rt_graph_append(g, &(rt_node){.op = op,
                                          .attr = {.count = chain->n},
                                          .type = type,
                                          .in = in,

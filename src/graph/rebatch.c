@@ -39,7 +39,7 @@ static rt_val replay(rt_graph *g, const rt_node *nd, const rt_val *map) {
     for (int i = 0; i < nd->nin; i++)
         in[i] = map[nd->in[i]];
     rt_graph_scope(g, nd->name);
-    if (nd->op == RT_OP_CHAIN)
+    if (nd->chain != NULL)
         return rt_graph_chain(g, nd->chain, in, nd->nin);
     return rt_graph_op(g, nd->op, nd->attr, in, nd->nin);
 }

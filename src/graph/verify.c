@@ -14,13 +14,13 @@ static rt_status verify_op(const rt_graph *g, int64_t v, const rt_node *nd) {
         RT_FAIL_IF(nd->in[i] == 0 || (int64_t)nd->in[i] >= v, RT_E_FAILED,
                    "value %lld, %s: input %d is value %u, wanted an earlier one", (long long)v, name, i,
                    (unsigned)nd->in[i]);
-    RT_FAIL_IF((nd->op == RT_OP_CHAIN) != (nd->chain != NULL), RT_E_FAILED,
+    RT_FAIL_IF((nd->op == RT_OP_CHAIN || nd->op == RT_OP_FUSED_CONV) != (nd->chain != NULL), RT_E_FAILED,
                "value %lld, %s: chain missing or not wanted", (long long)v, name);
     RT_FAIL_IF(nd->op == RT_OP_REORDER && nd->attr.index != (int32_t)nd->layout, RT_E_FAILED,
                "value %lld, reorder: its layout is not the one asked for", (long long)v);
     rt_graph_in_types(g, nd->in, nd->nin, types);
-    rt_status st = nd->op == RT_OP_CHAIN ? rt_chain_infer(&type, nd->chain, types, nd->nin, g->batch)
-                                         : rt_op_infer(&type, nd->op, &nd->attr, types, nd->nin, g->batch);
+    rt_status st = nd->chain != NULL ? rt_chain_infer(&type, nd->chain, types, nd->nin, g->batch)
+                                     : rt_op_infer(&type, nd->op, &nd->attr, types, nd->nin, g->batch);
     if (st != RT_OK)
         return rt_error_prefix(st, "value %lld", (long long)v);
     RT_FAIL_IF(!rt_type_equal(&type, &nd->type, true), RT_E_FAILED,

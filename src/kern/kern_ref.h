@@ -24,5 +24,7 @@
 /* Bytes of ctx->scratch a reference kernel needs: matrices in double for linear algebra and quadratic
  * programs, and the like; else 0. False: overflow. */
 bool rt_ref_scratch(const rt_problem *p, size_t *bytes);
+/* Which step of a FUSED_CONV's chain is the convolution. */
+int rt_ref_conv_step(const rt_chain *chain);
 
 #endif

@@ -138,6 +138,15 @@ rt_status rt_infer_bn_gapply(const rt_infer *q) {
     return rt_infer_like(q, &q->in[0]);
 }
 
+rt_status rt_infer_bn_relu_bwd(const rt_infer *q) {
+    int64_t mc;
+    RT_TRY(need_x(q, 0, &mc));
+    RT_TRY(rt_infer_need_same(q, 0, 1));
+    RT_TRY(need_rows_of(q, 2, 4, &mc));
+    RT_TRY(need_one_type(q, 0, 2));
+    return rt_infer_like(q, &q->in[0]);
+}
+
 rt_status rt_infer_bn_gparam(const rt_infer *q) {
     int64_t mc = 0, m = rt_attr_groups(q->attr);
     RT_TRY(need_stats(q, 0, &mc));

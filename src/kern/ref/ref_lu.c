@@ -70,8 +70,20 @@ void ref_lu_solve(const double *lu, const int64_t *perm, int64_t n, bool transpo
         exchange(b, i, perm[i]);
 }
 
+int rt_ref_conv_step(const rt_chain *chain) {
+    int i = 0;
+    while (chain->step[i].op != RT_OP_CONV2D && chain->step[i].op != RT_OP_CONV2D_BWD_DATA &&
+           chain->step[i].op != RT_OP_CONV2D_BWD_WEIGHTS)
+        i++;
+    return i;
+}
+
 bool rt_ref_scratch(const rt_problem *p, size_t *bytes) {
     *bytes = 0;
+    if (p->op == RT_OP_FUSED_CONV) { /* copies of the operands */
+        const rt_desc *other = &p->in[p->chain->step[rt_ref_conv_step(p->chain)].arg[0]];
+        return rt_size_add(rt_desc_bytes(&p->in[0]), rt_desc_bytes(other), bytes);
+    }
     if (p->op == RT_OP_DIRICHLET_PROXY) { /* a number per member and one per class */
         const size_t count = (size_t)p->in_groups[0] + (size_t)p->in[0].shape.d[1];
         return rt_size_mul(count, sizeof(double), bytes);

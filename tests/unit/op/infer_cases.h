@@ -311,6 +311,8 @@ static const op_case op_cases[] = {
     {RT_OP_BN_GCOEF_EVAL, "g:3x5", NULL, "(4, C)", AT(0)},
     {RT_OP_BN_GAPPLY, "1:5 1:5 g:3x5", "1:5", NULL, AT(0)},
     {RT_OP_BN_GAPPLY, "1:5 1:5 g:4x5", NULL, "(3, 5)", AT(0)},
+    {RT_OP_BN_RELU_BWD, "1:5 1:5 g:4x5", "1:5", NULL, AT(0)},
+    {RT_OP_BN_RELU_BWD, "1:5 1:5 g:3x5", NULL, "(4, 5)", AT(0)},
     {RT_OP_BN_GPARAM, "dg:2x10", "g:10", NULL, AT(.index = 1)},
     {RT_OP_BN_GPARAM, "dg:2x10", "g:5", NULL, AT(.members = 2)},
     {RT_OP_BN_GPARAM, "dg:2x10", "dg:2x5", NULL, AT(.members = 2, .ta = true, .tb = true)},
@@ -372,6 +374,8 @@ static const op_case op_cases[] = {
     {RT_OP_REORDER, "1:16x2x2", NULL, "layout", AT(.index = RT_LAYOUT_COUNT)},
     {RT_OP_CHAIN, "1:5 g:5", "1:5", NULL, AT(.count = 2)},
     {RT_OP_CHAIN, "i1: g:5", NULL, "f32 or f64", AT(.count = 2)},
+    {RT_OP_FUSED_CONV, "1:5x4x4 g:5x5x3x3", "1:5x4x4", NULL, AT(.count = 1)},
+    {RT_OP_FUSED_CONV, "g:5 g:5x5x3x3", NULL, "batched", AT(.count = 1)},
 };
 /* clang-format on */
 
