@@ -14,7 +14,7 @@
 typedef struct rt_problem {
     rt_op op;
     rt_attr attr;
-    const rt_chain *chain; /* RT_OP_CHAIN */
+    const rt_chain *chain; /* RT_OP_CHAIN, RT_OP_FUSED_CONV */
     int nin;
     const rt_desc *in;
     const int32_t *in_groups; /* 0: global */
@@ -31,6 +31,7 @@ typedef struct rt_kern_ctx {
     uint64_t step;
     int64_t row0;  /* first sample of this slice in the batch */
     int64_t batch; /* samples in the whole batch: row r of group m is global row m * batch + row0 + r */
+    void *side;    /* where the statistics of a FUSED_CONV go; NULL: not wanted */
 } rt_kern_ctx;
 
 typedef struct rt_kern {
@@ -44,6 +45,8 @@ typedef struct rt_kern {
     /* may be NULL: no state, no scratch */
     rt_status (*prepare)(const rt_problem *p, void **state, size_t *scratch);
     void (*release)(void *state);
+    /* a FUSED_CONV's statistics are computed with it, where ctx->side says */
+    bool sides;
     /* called once per worker before the first run on it; may be NULL */
     rt_status (*attach)(void *state, int worker);
     void (*run)(const void *state, const rt_problem *p, void *out, const void *const *in,

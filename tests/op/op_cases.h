@@ -13,7 +13,7 @@
  * (c[, h, w]) R  batched (g n)                 L labels (g n) below c         I index below g E  batched (g
  * n, c) with 4-D dimensions D  f64 statistics (2, k)         K coefficients (4, k)          k gradient
  * coefficients (3, k) U  gamma, beta: (c)               p global (c), positive         k = c, or g c if the
- * form has a set per group
+ * form has a set per group       W global (c, c, 3, 3), weights
  */
 #ifndef RT_TESTS_OP_CASES_H
 #define RT_TESTS_OP_CASES_H
@@ -67,7 +67,7 @@ static const op_dims op_dims_list[] = {
     {1, 5, 16, 0, 0}, {1, 2, 17, 0, 0},  {3, 5, 64, 0, 0}, {3, 2, 17, 0, 0}, {1, 1, 1, 1, 1},
     {1, 2, 3, 2, 3},  {2, 2, 3, 2, 2},   {1, 2, 3, 5, 4},  {1, 1, 8, 9, 9},  {3, 2, 16, 3, 3},
     {1, 5, 17, 4, 7}, {1, 32, 7, 1, 2},  {3, 2, 24, 6, 5}, {1, 2, 64, 8, 8}, {1, 2, 33, 1, 1},
-    {3, 5, 8, 2, 1},  {1, 2, 100, 0, 0}, {2, 9, 17, 3, 3},
+    {3, 5, 8, 2, 1},  {1, 2, 100, 0, 0}, {2, 9, 17, 3, 3}, {2, 9, 17, 9, 7}, /* enough tiles for Winograd */
 };
 
 /* ---- forms ---- */
@@ -89,6 +89,12 @@ typedef struct op_form {
         .op = RT_OP_##ID, .arg = { a }                                                                       \
     }
 static const rt_chain op_chain_bn_relu = {2, {STEP1(BN_APPLY, 1), STEP0(RELU)}};
+static const rt_chain op_chain_conv = {5,
+                                       {STEP1(BN_APPLY, 1),
+                                        STEP0(RELU),
+                                        {.op = RT_OP_CONV2D, .arg = {2}, .attr = {.stride = 1, .pad = 1}},
+                                        STEP1(ADD, 3),
+                                        STEP0(RELU)}};
 static const rt_chain op_chain_bn_add_relu = {3, {STEP1(BN_APPLY, 1), STEP1(ADD, 2), STEP0(RELU)}};
 static const rt_chain op_chain_grad = {
     2, {{.op = RT_OP_RELU_BWD, .arg = {1}}, {.op = RT_OP_BN_GAPPLY, .arg = {2, 3}}}};
@@ -202,6 +208,8 @@ static const op_form op_forms[] = {
     {.op = RT_OP_BN_GCOEF_EVAL, .in = "K"},
     {.op = RT_OP_BN_GAPPLY, .in = "XXk"},
     {.op = RT_OP_BN_GAPPLY, .in = "XXk", .flags = F_SETS},
+    {.op = RT_OP_BN_RELU_BWD, .in = "XXK"},
+    {.op = RT_OP_BN_RELU_BWD, .in = "XXK", .flags = F_SETS},
     {.op = RT_OP_BN_GPARAM, .in = "D"},
     {.op = RT_OP_BN_GPARAM, .in = "D", .flags = F_SETS},
     {.op = RT_OP_BN_RUNNING, .in = "DC", .alpha = 0.1},
@@ -235,6 +243,7 @@ static const op_form op_forms[] = {
     {.op = RT_OP_CHAIN, .in = "X", .chain = &op_chain_drop},
     {.op = RT_OP_CHAIN, .in = "PP", .chain = &op_chain_div},
     {.op = RT_OP_CHAIN, .in = "X", .chain = &op_chain_exp},
+    {.op = RT_OP_FUSED_CONV, .in = "XKWX", .flags = F_4D, .chain = &op_chain_conv},
 };
 #undef STEP0
 #undef STEP1
@@ -312,6 +321,9 @@ static void op_case_operand(op_case *c, char letter, op_dims d, bool sets, rt_dt
         break;
     case 'K':
         op_case_add(c, t, 0, rt_shape2(4, k), FILL_ANY);
+        break;
+    case 'W':
+        op_case_add(c, t, 0, rt_shape4(d.c, d.c, 3, 3), FILL_ANY);
         break;
     case 'k':
         op_case_add(c, t, 0, rt_shape2(3, k), FILL_ANY);
@@ -523,7 +535,11 @@ static void op_convs_each(rt_op op, const op_sweep *s) {
                 {1, 35, 32, 8, 8, 16, 3, 1, 1},
                 {2, 2, 16, 16, 20, 48, 3, 1, 1},
                 {1, 67, 16, 4, 4, 64, 3, 1, 1},
-                {1, 4, 80, 16, 16, 80, 3, 1, 1}};
+                {1, 4, 80, 16, 16, 80, 3, 1, 1},
+                /* and tiles or blocks of channels that are not full */
+                {1, 5, 12, 14, 14, 20, 3, 1, 1},
+                {2, 9, 24, 7, 7, 9, 3, 1, 1},
+                {1, 4, 9, 30, 13, 40, 3, 1, 1}};
     for (int64_t i = 0; i < RT_COUNT(list); i++) {
         const int64_t rows = list[i].g * list[i].n, k = list[i].k, st = list[i].stride, pad = list[i].pad;
         const int64_t oh = (list[i].h + 2 * pad - k) / st + 1, ow = (list[i].w + 2 * pad - k) / st + 1;

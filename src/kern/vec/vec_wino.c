@@ -8,60 +8,128 @@
  *     backward data  the same of dy with the weights turned and transposed (layout W_WINO_T)
  *     weights        Z = A dy A'   dU[p] (ic, oc) = sum over tiles V[p]' Z[p]            dw = G' dU G
  *
- * 2.25 products per output and pair of channels instead of 9. Work goes in groups of rows of tiles, small
- * enough for V and M to stay in the second-level cache. The 36 matrices of a group are 16 floats further
- * apart than they need be: at distances of 4 KiB the stores of one tile would collide in the first level.
+ * 2.25 products per output and pair of channels instead of 9. Work goes in groups of rows of tiles ("lines"),
+ * small enough for V and M to stay in the second-level cache. The 36 matrices of a group lie at one of three
+ * constant distances, so that a tile's 36 vectors are at fixed places behind one pointer; 16 floats more than a
+ * power of two, or the stores of one tile would collide in the first level.
+ *
+ * On its way into a transform, or out of one, a line of one block of channels passes through a *strip*:
+ * 6 (or 4) rows of pixels with zeros around the image, in the first-level cache. There images of any size
+ * become whole tiles, and there the element-wise operations of a fused convolution are applied
+ * (vec_wino_steps.h), and the sums of batch normalisation taken: what stands around a convolution costs no
+ * pass over memory.
  *
  * Data are C8, so a vector is one block of channels: this file is for vectors of 8. Error, relative to the
  * largest element: some 1e-6 (direct: 3e-7).
  */
-#include "kern/kern.h"
+#include "base/alloc.h"
+#include "kern/vec/vec_wino_steps.h"
 #include "kern/vec/wino.h"
 
 #if V_W == 8
 
-enum { ROWS = 6, GROUP_TILES = 64, GROUP_FLOATS = 128 * 1024, MIN_TILES = 64, MIN_ROWS = 4 };
-enum { POSITION_PAD = 16, MAX_GRADIENT = 256 * 256 };
+enum { ROWS = 6, MAX_TILES = 64, MIN_GROUP = 32 };
+enum { MIN_TILES = 64, MIN_ROWS = 4, MIN_CHANNELS = 8, MAX_GRADIENT = 256 * 256 };
+enum { NEAR = 1024 + 16, FAR = 2048 + 16, FARTHEST = 16384 + 16, DU_PAD = 16 };
+
+typedef enum pass { FWD, BWD_DATA, BWD_WEIGHTS } pass;
+
+/* What is to be done: the operands, as numbers of inputs, and what is fused with them. */
+typedef struct job {
+    pass which;
+    rt_attr attr;
+    int w, dy; /* weights; BWD_WEIGHTS: dy. in[0] is what is transformed by B */
+    wino_steps load[2], store;
+    rt_op stats; /* of the result: BN_STATS, BN_GSTATS, or none */
+    int stats_x, stats_coef;
+    int stats_members;
+} job;
 
 typedef struct geometry {
-    int64_t rows, h, w;   /* images */
+    int64_t members, h, w;
+    int64_t down, across; /* tiles of an image */
     int64_t src_c, dst_c; /* channels of what is transformed first (x; dy backwards), of the other */
-    int64_t lines;        /* rows of tiles in all images */
+    int64_t src_p, dst_p; /* and in V, in M or Z: whole blocks */
+    int64_t lines;        /* rows of tiles in all images of a member */
     int64_t group;        /* of which so many at a time */
     int64_t tiles;        /* in a group */
+    int64_t position;     /* floats from one position to the next: NEAR, FAR or FARTHEST */
 } geometry;
 
-/* Small groups where channels are many; at least one row of tiles. */
-static geometry geometry_of(const rt_desc *src, const rt_desc *dst) {
+/* Groups of MAX_TILES tiles, fewer where channels are many; at least one row of tiles. */
+static geometry geometry_of(const rt_problem *p, const rt_desc *src, const rt_desc *dst) {
     const int64_t *s = src->shape.d;
-    geometry g = {.rows = s[0], .h = s[2], .w = s[3], .src_c = s[1], .dst_c = dst->shape.d[1]};
-    const int64_t fits = GROUP_FLOATS / (WINO_POS * (g.src_c + g.dst_c));
-    const int64_t tiles = RT_MAX(GROUP_TILES / 2, RT_MIN(GROUP_TILES, fits)), across = g.w / WINO_OUT;
-    g.lines = g.rows * (g.h / WINO_OUT);
-    g.group = RT_MIN(g.lines, RT_MAX(1, tiles / across));
-    g.tiles = g.group * across;
+    geometry g = {.members = RT_MAX(1, p->in_groups[0]), .h = s[2], .w = s[3], .src_c = s[1]};
+    g.dst_c = dst->shape.d[1];
+    g.src_p = (g.src_c + 7) / 8 * 8;
+    g.dst_p = (g.dst_c + WINO_BLOCK - 1) / WINO_BLOCK * WINO_BLOCK;
+    g.down = (g.h + WINO_OUT - 1) / WINO_OUT;
+    g.across = (g.w + WINO_OUT - 1) / WINO_OUT;
+    const int64_t widest = RT_MAX(g.src_p, g.dst_p), least = RT_MAX(MIN_GROUP, g.across);
+    g.position = widest * least < NEAR ? NEAR : widest * least < FAR ? FAR : FARTHEST;
+    const int64_t tiles = RT_MIN(MAX_TILES, (g.position - 16) / widest);
+    g.lines = s[0] / g.members * g.down;
+    g.group = RT_MIN(g.lines, RT_MAX(1, tiles / g.across));
+    g.tiles = g.group * g.across;
     return g;
 }
 
-static int64_t position_floats(const geometry *g, int64_t c) {
-    return g->tiles * c + POSITION_PAD;
+/* A strip: `rows` rows of all tiles of a line and a column on either side. */
+static int64_t strip_row(const geometry *g) {
+    return (g->across * WINO_OUT + 2) * 8;
+}
+static int64_t strip_floats(const geometry *g) {
+    return WINO_IN * strip_row(g);
 }
 
-/* ---- transforms of a group: lines [first, first + count) of tiles ---- */
+/* ---- strips ---- */
 
-static const float k_zeros[WINO_IN * 8]; /* what lies outside the image */
+/* Lines of one member, counted from its first. */
+typedef struct lines {
+    int64_t member, first, count;
+} lines;
 
-/* One 6x6 window of 8 channels; row[i] points at its second column, the first inside the image. */
-RT_INLINE void input_tile(float *v, int64_t position, const float *const row[WINO_IN], bool left,
-                          bool right) {
+/* Something that is read: data of c channels, and the steps on its way. */
+typedef struct source {
+    const float *x;
+    int64_t c;
+    const wino_steps *steps;
+    const void *const *in; /* operands of the steps */
+} source;
+
+/* Where row y of a block of channels of the image of a line begins, c channels. */
+RT_INLINE int64_t row_at(const geometry *g, int64_t c, int64_t member, int64_t line, int64_t cb, int64_t y) {
+    const int64_t image = (member * g->lines + line) / g->down;
+    return ((image * ((c + 7) / 8) + cb) * g->h + y) * g->w * 8;
+}
+
+/* Rows [4 ty - halo, 4 ty + 4 + halo) of a block of channels, zero outside the image. */
+static void fill_strip(float *strip, const source *s, const geometry *g, int64_t member, int64_t line,
+                       int64_t cb, const wino_bound *bound, int64_t halo) {
+    const int64_t width = strip_row(g), y0 = line % g->down * WINO_OUT - halo;
+    const size_t right = (size_t)(width - (halo + g->w) * 8) * sizeof(float);
+    for (int64_t r = 0; r < WINO_OUT + 2 * halo; r++, strip += width) {
+        if (y0 + r < 0 || y0 + r >= g->h) {
+            memset(strip, 0, (size_t)width * sizeof(float));
+            continue;
+        }
+        const int64_t at = row_at(g, s->c, member, line, cb, y0 + r);
+        memset(strip, 0, (size_t)(halo * 8) * sizeof(float));
+        wino_row(bound, s->steps->n, strip + halo * 8, s->x + at, at, g->w);
+        memset(strip + (halo + g->w) * 8, 0, right);
+    }
+}
+
+/* ---- transforms of a group ---- */
+
+RT_INLINE void input_tile(float *v, int64_t position, const float *strip, int64_t row) {
     vf half[WINO_IN][WINO_IN];
 #pragma GCC unroll 6
     for (int j = 0; j < WINO_IN; j++) {
-        const bool outside = (j == 0 && left) || (j == WINO_IN - 1 && right);
         vf d[WINO_IN], t[WINO_IN];
 #pragma GCC unroll 6
         for (int i = 0; i < WINO_IN; i++)
-            d[i] = v_load(outside ? k_zeros : row[i] + (j - 1) * 8);
+            d[i] = v_load(strip + i * row + j * 8);
         wino_input(t, d);
 #pragma GCC unroll 6
         for (int i = 0; i < WINO_IN; i++)
@@ -77,27 +145,30 @@ RT_INLINE void input_tile(float *v, int64_t position, const float *const row[WIN
     }
 }
 
-/* V[36][tiles][c] of x, C8. */
-static void input_lines(float *v, int64_t position, const float *x, int64_t c, const geometry *g,
-                        int64_t first, int64_t count) {
-    const int64_t down = g->h / WINO_OUT, across = g->w / WINO_OUT, plane = g->h * g->w * 8;
-    for (int64_t l = first; l < first + count; l++) {
-        const int64_t ty = l % down;
-        const float *image = x + l / down * (c / 8) * plane;
-        for (int64_t tx = 0; tx < across; tx++, v += c)
-            for (int64_t cb = 0; cb < c / 8; cb++) {
-                const float *row[WINO_IN];
-                for (int i = 0; i < WINO_IN; i++) {
-                    const int64_t y = ty * WINO_OUT + i - 1;
-                    const bool outside = y < 0 || y >= g->h;
-                    row[i] = outside ? k_zeros + 8 : image + cb * plane + (y * g->w + tx * WINO_OUT) * 8;
-                }
-                input_tile(v + cb * 8, position, row, tx == 0, tx == across - 1);
-            }
+RT_INLINE void gradient_tile(float *z, int64_t position, const float *strip, int64_t row) {
+    vf half[WINO_IN][WINO_OUT];
+#pragma GCC unroll 4
+    for (int j = 0; j < WINO_OUT; j++) {
+        vf a[WINO_OUT], t[WINO_IN];
+#pragma GCC unroll 4
+        for (int i = 0; i < WINO_OUT; i++)
+            a[i] = v_load(strip + i * row + j * 8);
+        wino_output_adjoint(t, a);
+#pragma GCC unroll 6
+        for (int i = 0; i < WINO_IN; i++)
+            half[i][j] = t[i];
+    }
+#pragma GCC unroll 6
+    for (int i = 0; i < WINO_IN; i++) {
+        vf t[WINO_IN];
+        wino_output_adjoint(t, half[i]);
+#pragma GCC unroll 6
+        for (int j = 0; j < WINO_IN; j++)
+            v_store(z + (i * WINO_IN + j) * position, t[j]);
     }
 }
 
-RT_INLINE void output_tile(float *y, int64_t line, const float *m, int64_t position) {
+RT_INLINE void output_tile(float *strip, int64_t row, const float *m, int64_t position) {
     vf half[WINO_OUT][WINO_IN];
 #pragma GCC unroll 6
     for (int j = 0; j < WINO_IN; j++) {
@@ -116,53 +187,108 @@ RT_INLINE void output_tile(float *y, int64_t line, const float *m, int64_t posit
         wino_output(t, half[i]);
 #pragma GCC unroll 4
         for (int j = 0; j < WINO_OUT; j++)
-            v_store(y + i * line + j * 8, t[j]);
+            v_store(strip + i * row + j * 8, t[j]);
     }
 }
 
-RT_INLINE void gradient_tile(float *z, int64_t position, const float *y, int64_t line) {
-    vf half[WINO_IN][WINO_OUT];
-#pragma GCC unroll 4
-    for (int j = 0; j < WINO_OUT; j++) {
-        vf a[WINO_OUT], t[WINO_IN];
-#pragma GCC unroll 4
-        for (int i = 0; i < WINO_OUT; i++)
-            a[i] = v_load(y + i * line + j * 8);
-        wino_output_adjoint(t, a);
-#pragma GCC unroll 6
-        for (int i = 0; i < WINO_IN; i++)
-            half[i][j] = t[i];
+/* V[36][tiles][c padded], or Z if `adjoint`. */
+RT_INLINE void transform(float *v, int64_t padded, float *strip, const source *s, const geometry *g, lines l,
+                         const int64_t position, const bool adjoint) {
+    const int64_t row = strip_row(g);
+    wino_bound bound[WINO_STEPS_MAX];
+    for (int64_t k = 0; k < l.count; k++, v += g->across * padded)
+        for (int64_t cb = 0; cb < (s->c + 7) / 8; cb++) {
+            wino_bind(bound, s->steps, s->in, l.member, cb * 8, s->c);
+            fill_strip(strip, s, g, l.member, l.first + k, cb, bound, adjoint ? 0 : 1);
+            for (int64_t tx = 0; tx < g->across; tx++)
+                if (adjoint)
+                    gradient_tile(v + tx * padded + cb * 8, position, strip + tx * WINO_OUT * 8, row);
+                else
+                    input_tile(v + tx * padded + cb * 8, position, strip + tx * WINO_OUT * 8, row);
+        }
+}
+
+/* One body for each distance of positions. */
+#define AT_POSITION(g, call)                                                                                 \
+    do {                                                                                                     \
+        if ((g)->position == NEAR)                                                                           \
+            call(NEAR);                                                                                      \
+        else if ((g)->position == FAR)                                                                       \
+            call(FAR);                                                                                       \
+        else                                                                                                 \
+            call(FARTHEST);                                                                                  \
+    } while (0)
+
+static void input_lines(float *v, float *strip, const source *s, const geometry *g, lines l) {
+#define CALL(position) transform(v, g->src_p, strip, s, g, l, position, false)
+    AT_POSITION(g, CALL);
+#undef CALL
+}
+static void gradient_lines(float *z, float *strip, const source *s, const geometry *g, lines l) {
+#define CALL(position) transform(z, g->dst_p, strip, s, g, l, position, true)
+    AT_POSITION(g, CALL);
+#undef CALL
+}
+
+/* Something that is written: the steps on its way, and sums over it. */
+typedef struct sink {
+    float *y;
+    const wino_steps *steps;
+    const void *const *in;
+    rt_op stats;
+    const float *x, *coef; /* BN_GSTATS */
+    int64_t coef_group;
+    float *sums; /* 2 x channels of a group of lines */
+} sink;
+
+/* sums += (y, y^2), or (y, y (x - mean)), of a row of a block of channels; at: where x's begins. */
+RT_INLINE void add_sums(const sink *to, const float *y, int64_t at, const geometry *g, int64_t member,
+                        int64_t cb) {
+    float *sum = to->sums + cb * 8, *square = sum + (g->dst_c + 7) / 8 * 8;
+    vf s = v_load(sum), q = v_load(square);
+    if (to->stats == RT_OP_BN_STATS) {
+        for (int64_t i = 0; i < 8 * g->w; i += 8) {
+            const vf v = v_load(y + i);
+            s += v;
+            q = v_fma(v, v, q);
+        }
+    } else {
+        const float *x = to->x + at;
+        const vf mean = v_load_part(to->coef + member * to->coef_group + cb * 8, g->dst_c - cb * 8);
+        for (int64_t i = 0; i < 8 * g->w; i += 8) {
+            const vf v = v_load(y + i);
+            s += v;
+            q = v_fma(v, v_load(x + i) - mean, q);
+        }
     }
-#pragma GCC unroll 6
-    for (int i = 0; i < WINO_IN; i++) {
-        vf t[WINO_IN];
-        wino_output_adjoint(t, half[i]);
-#pragma GCC unroll 6
-        for (int j = 0; j < WINO_IN; j++)
-            v_store(z + (i * WINO_IN + j) * position, t[j]);
-    }
+    v_store(sum, s);
+    v_store(square, q);
 }
 
-/* Where the 4x4 outputs of a tile begin in C8. */
-RT_INLINE int64_t tile_at(const geometry *g, int64_t c, int64_t line, int64_t tx, int64_t cb) {
-    const int64_t down = g->h / WINO_OUT;
-    return ((line / down * (c / 8) + cb) * g->h * g->w + line % down * WINO_OUT * g->w + tx * WINO_OUT) * 8;
+RT_INLINE void store_lines(const sink *to, const float *m, float *strip, const geometry *g, lines l,
+                           const int64_t position) {
+    const int64_t row = strip_row(g), blocks = (g->dst_c + 7) / 8;
+    wino_bound bound[WINO_STEPS_MAX];
+    memset(to->sums, 0, (size_t)(2 * blocks * 8) * sizeof(float));
+    for (int64_t k = 0; k < l.count; k++, m += g->across * g->dst_p)
+        for (int64_t cb = 0; cb < blocks; cb++) {
+            for (int64_t tx = 0; tx < g->across; tx++)
+                output_tile(strip + tx * WINO_OUT * 8, row, m + tx * g->dst_p + cb * 8, position);
+            wino_bind(bound, to->steps, to->in, l.member, cb * 8, g->dst_c);
+            const int64_t y0 = (l.first + k) % g->down * WINO_OUT;
+            for (int64_t r = 0; r < RT_MIN(WINO_OUT, g->h - y0); r++) {
+                const int64_t at = row_at(g, g->dst_c, l.member, l.first + k, cb, y0 + r);
+                wino_row(bound, to->steps->n, to->y + at, strip + r * row, at, g->w);
+                if (to->stats != RT_OP_NONE)
+                    add_sums(to, to->y + at, at, g, l.member, cb);
+            }
+        }
 }
 
-static void output_lines(float *y, const float *m, int64_t position, int64_t c, const geometry *g,
-                         int64_t first, int64_t count) {
-    for (int64_t l = first; l < first + count; l++)
-        for (int64_t tx = 0; tx < g->w / WINO_OUT; tx++, m += c)
-            for (int64_t cb = 0; cb < c / 8; cb++)
-                output_tile(y + tile_at(g, c, l, tx, cb), g->w * 8, m + cb * 8, position);
-}
-
-static void gradient_lines(float *z, int64_t position, const float *y, int64_t c, const geometry *g,
-                           int64_t first, int64_t count) {
-    for (int64_t l = first; l < first + count; l++)
-        for (int64_t tx = 0; tx < g->w / WINO_OUT; tx++, z += c)
-            for (int64_t cb = 0; cb < c / 8; cb++)
-                gradient_tile(z + cb * 8, position, y + tile_at(g, c, l, tx, cb), g->w * 8);
+static void output_lines(const sink *to, const float *m, float *strip, const geometry *g, lines l) {
+#define CALL(position) store_lines(to, m, strip, g, l, position)
+    AT_POSITION(g, CALL);
+#undef CALL
 }
 
 /* ---- products ---- */
@@ -193,63 +319,101 @@ RT_INLINE void tile(float *c, int64_t ldc, const float *a, int64_t arow, int64_t
     }
 }
 
-/* m (tiles, dst) = v (tiles, src) u (src, 16) at one position, in equal parts of at most ROWS tiles. */
-static void product(float *m, int64_t dst_c, const float *v, int64_t src_c, const float *u, int64_t tiles) {
-    const int64_t parts = (tiles + ROWS - 1) / ROWS;
-    for (int64_t i = 0; i < parts; i++) {
-        const int64_t t = i * tiles / parts, rows = (i + 1) * tiles / parts - t;
-        float *to = m + t * dst_c;
-        const float *from = v + t * src_c;
-#define PRODUCT_ROWS(n)                                                                                      \
-    case n:                                                                                                  \
-        tile(to, dst_c, from, src_c, 1, u, WINO_BLOCK, src_c, false, n);                                     \
-        break
-        switch (rows) {
-            PRODUCT_ROWS(1);
-            PRODUCT_ROWS(2);
-            PRODUCT_ROWS(3);
-            PRODUCT_ROWS(4);
-            PRODUCT_ROWS(5);
-            PRODUCT_ROWS(6);
-        }
-#undef PRODUCT_ROWS
-    }
+/* `count` rows in equal parts of at most ROWS. */
+#define IN_PARTS(count, at, call)                                                                            \
+    do {                                                                                                     \
+        const int64_t parts_ = ((count) + ROWS - 1) / ROWS;                                                  \
+        for (int64_t i_ = 0; i_ < parts_; i_++) {                                                            \
+            const int64_t at = i_ * (count) / parts_;                                                        \
+            switch ((i_ + 1) * (count) / parts_ - at) {                                                      \
+            case 1:                                                                                          \
+                call(1);                                                                                     \
+                break;                                                                                       \
+            case 2:                                                                                          \
+                call(2);                                                                                     \
+                break;                                                                                       \
+            case 3:                                                                                          \
+                call(3);                                                                                     \
+                break;                                                                                       \
+            case 4:                                                                                          \
+                call(4);                                                                                     \
+                break;                                                                                       \
+            case 5:                                                                                          \
+                call(5);                                                                                     \
+                break;                                                                                       \
+            default:                                                                                         \
+                call(6);                                                                                     \
+            }                                                                                                \
+        }                                                                                                    \
+    } while (0)
+
+/* m (tiles, dst) = v (tiles, src) u (src, 16) at one position. */
+static void product(float *m, const float *v, const float *u, const geometry *g, int64_t tiles) {
+#define CALL(n)                                                                                              \
+    tile(m + t * g->dst_p, g->dst_p, v + t * g->src_p, g->src_p, 1, u, WINO_BLOCK, g->src_c, false, n)
+    IN_PARTS(tiles, t, CALL);
+#undef CALL
 }
 
-/* du (src, 16) += v (tiles, src)' z (tiles, 16) at one position, 16 channels as 6 + 5 + 5. */
-static void product_adjoint(float *du, const float *v, int64_t src_c, const float *z, int64_t dst_c,
-                            int64_t tiles) {
-    for (int64_t i = 0; i < src_c; i += WINO_BLOCK, du += WINO_BLOCK * WINO_BLOCK, v += WINO_BLOCK) {
-        tile(du, WINO_BLOCK, v, 1, src_c, z, dst_c, tiles, true, 6);
-        tile(du + 6 * WINO_BLOCK, WINO_BLOCK, v + 6, 1, src_c, z, dst_c, tiles, true, 5);
-        tile(du + 11 * WINO_BLOCK, WINO_BLOCK, v + 11, 1, src_c, z, dst_c, tiles, true, 5);
-    }
+/* du (src, 16) += v (tiles, src)' z (tiles, 16) at one position. */
+static void product_adjoint(float *du, const float *v, const float *z, const geometry *g, int64_t tiles) {
+#define CALL(n) tile(du + i * WINO_BLOCK, WINO_BLOCK, v + i, 1, g->src_p, z, g->dst_p, tiles, true, n)
+    IN_PARTS(g->src_c, i, CALL);
+#undef CALL
 }
 
 /* ---- forward and backward data ---- */
 
+/* Adds the sums of a group of lines to those of the slice, in double. */
+static void flush_sums(double *side, const sink *to, const geometry *g, int64_t member, int64_t sets) {
+    const int64_t padded = (g->dst_c + 7) / 8 * 8, columns = sets * g->dst_c;
+    double *s = side + (sets > 1 ? member * g->dst_c : 0), *q = s + columns;
+    for (int64_t c = 0; c < g->dst_c; c++) {
+        s[c] += (double)to->sums[c];
+        q[c] += (double)to->sums[padded + c];
+    }
+}
+
 static void data_run(const void *state, const rt_problem *p, void *out, const void *const *in,
                      const rt_kern_ctx *ctx) {
-    (void)state;
-    const geometry g = geometry_of(&p->in[0], &p->out);
-    const int64_t v_position = position_floats(&g, g.src_c), m_position = position_floats(&g, g.dst_c);
-    float *v = ctx->scratch, *m = v + WINO_POS * v_position;
-    const float *u = in[1];
-    for (int64_t first = 0; first < g.lines; first += g.group) {
-        const int64_t count = RT_MIN(g.group, g.lines - first), tiles = count * (g.w / WINO_OUT);
-        input_lines(v, v_position, in[0], g.src_c, &g, first, count);
-        for (int64_t pos = 0; pos < WINO_POS; pos++)
-            for (int64_t o = 0; o < g.dst_c; o += WINO_BLOCK)
-                product(m + pos * m_position + o, g.dst_c, v + pos * v_position, g.src_c,
-                        u + (pos * g.dst_c + o) * g.src_c, tiles);
-        output_lines(out, m, m_position, g.dst_c, &g, first, count);
+    const job *j = state;
+    const geometry g = geometry_of(p, &p->in[0], &p->out);
+    float *strip = ctx->scratch, *sums = strip + strip_floats(&g);
+    float *v = sums + 2 * g.dst_p, *m = v + WINO_POS * g.position;
+    const float *u = in[j->w];
+    const source x = {.x = in[0], .c = g.src_c, .steps = &j->load[0], .in = in};
+    sink to = {.y = out, .steps = &j->store, .in = in, .sums = sums};
+    const int64_t sets = RT_MAX(1, j->stats_members);
+    if (ctx->side != NULL) {
+        to.stats = j->stats;
+        memset(ctx->side, 0, (size_t)(2 * sets * g.dst_c) * sizeof(double));
     }
+    if (to.stats == RT_OP_BN_GSTATS) {
+        to.x = in[j->stats_x];
+        to.coef = in[j->stats_coef];
+        to.coef_group = sets > 1 ? g.dst_c : 0;
+    }
+    for (int64_t member = 0; member < g.members; member++)
+        for (int64_t first = 0; first < g.lines; first += g.group) {
+            const lines l = {member, first, RT_MIN(g.group, g.lines - first)};
+            input_lines(v, strip, &x, &g, l);
+            for (int64_t pos = 0; pos < WINO_POS; pos++)
+                for (int64_t o = 0; o < g.dst_p; o += WINO_BLOCK)
+                    product(m + pos * g.position + o, v + pos * g.position, u + (pos * g.dst_p + o) * g.src_c,
+                            &g, l.count * g.across);
+            output_lines(&to, m, strip, &g, l);
+            if (to.stats != RT_OP_NONE)
+                flush_sums(ctx->side, &to, &g, member, sets);
+        }
+    if (to.stats == RT_OP_BN_GSTATS) /* sum dy (x - mean), times rstd */
+        for (int64_t c = 0; c < sets * g.dst_c; c++)
+            ((double *)ctx->side)[sets * g.dst_c + c] *= (double)to.coef[sets * g.dst_c + c];
 }
 
 /* ---- gradient of the weights ---- */
 
 static int64_t gradient_position(const geometry *g) {
-    return g->src_c * g->dst_c + POSITION_PAD;
+    return g->src_c * g->dst_p + DU_PAD;
 }
 
 /* dw (o, i, 3, 3) of dU [36][o/16][i][16 o], a vector of o at a time. */
@@ -275,7 +439,7 @@ static void gradient_taps(float *dw, const float *du, int64_t position, int64_t 
                 for (int b = 0; b < WINO_TAPS; b++)
                     v_store(taps[k * WINO_TAPS + b], t[b]);
             }
-            for (int64_t l = 0; l < 8; l++)
+            for (int64_t l = 0; l < RT_MIN(8, O - o); l++)
                 for (int64_t k = 0; k < 9; k++)
                     dw[((o + l) * I + i) * 9 + k] = taps[k][l];
         }
@@ -283,99 +447,167 @@ static void gradient_taps(float *dw, const float *du, int64_t position, int64_t 
 
 static void weights_run(const void *state, const rt_problem *p, void *out, const void *const *in,
                         const rt_kern_ctx *ctx) {
-    (void)state;
-    const geometry g = geometry_of(&p->in[0], &p->in[1]);
-    const int64_t v_position = position_floats(&g, g.src_c), z_position = position_floats(&g, g.dst_c);
+    const job *j = state;
+    const geometry g = geometry_of(p, &p->in[0], &p->in[j->dy]);
     const int64_t u_position = gradient_position(&g);
-    float *v = ctx->scratch, *z = v + WINO_POS * v_position, *du = z + WINO_POS * z_position;
+    float *strip = ctx->scratch, *v = strip + strip_floats(&g);
+    float *z = v + WINO_POS * g.position, *du = z + WINO_POS * g.position;
+    const source x = {.x = in[0], .c = g.src_c, .steps = &j->load[0], .in = in};
+    const source dy = {.x = in[j->dy], .c = g.dst_c, .steps = &j->load[1], .in = in};
     memset(du, 0, (size_t)(WINO_POS * u_position) * sizeof(float));
-    for (int64_t first = 0; first < g.lines; first += g.group) {
-        const int64_t count = RT_MIN(g.group, g.lines - first), tiles = count * (g.w / WINO_OUT);
-        input_lines(v, v_position, in[0], g.src_c, &g, first, count);
-        gradient_lines(z, z_position, in[1], g.dst_c, &g, first, count);
-        for (int64_t pos = 0; pos < WINO_POS; pos++)
-            for (int64_t o = 0; o < g.dst_c; o += WINO_BLOCK)
-                product_adjoint(du + pos * u_position + o * g.src_c, v + pos * v_position, g.src_c,
-                                z + pos * z_position + o, g.dst_c, tiles);
-    }
+    if ((g.dst_c + 7) / 8 * 8 < g.dst_p) /* data come in blocks of 8, products take 16 */
+        memset(z, 0, (size_t)(WINO_POS * g.position) * sizeof(float));
+    for (int64_t member = 0; member < g.members; member++)
+        for (int64_t first = 0; first < g.lines; first += g.group) {
+            const lines l = {member, first, RT_MIN(g.group, g.lines - first)};
+            input_lines(v, strip, &x, &g, l);
+            gradient_lines(z, strip, &dy, &g, l);
+            for (int64_t pos = 0; pos < WINO_POS; pos++)
+                for (int64_t o = 0; o < g.dst_p; o += WINO_BLOCK)
+                    product_adjoint(du + pos * u_position + o * g.src_c, v + pos * g.position,
+                                    z + pos * g.position + o, &g, l.count * g.across);
+        }
     gradient_taps(out, du, u_position, g.src_c, g.dst_c);
 }
 
-/* ---- registration ---- */
+/* ---- what a problem asks for ---- */
 
-typedef enum pass { FWD, BWD_DATA, BWD_WEIGHTS } pass;
+static bool pass_of(rt_op op, pass *which) {
+    *which = op == RT_OP_CONV2D ? FWD : op == RT_OP_CONV2D_BWD_DATA ? BWD_DATA : BWD_WEIGHTS;
+    return op == RT_OP_CONV2D || op == RT_OP_CONV2D_BWD_DATA || op == RT_OP_CONV2D_BWD_WEIGHTS;
+}
+
+/* The convolution alone, or a chain: steps of the loads, the convolution, steps of the store, statistics. */
+static bool job_of(const rt_problem *p, job *j) {
+    *j = (job){.attr = p->attr, .w = 1, .dy = 1};
+    if (p->op != RT_OP_FUSED_CONV)
+        return p->nin == 2 && pass_of(p->op, &j->which);
+    int at = 0;
+    while (at < p->chain->n && !pass_of(p->chain->step[at].op, &j->which))
+        at++;
+    if (at == p->chain->n)
+        return false;
+    j->attr = p->chain->step[at].attr;
+    j->w = j->dy = p->chain->step[at].arg[0];
+    for (int i = 0; i < p->chain->n; i++) {
+        const rt_chain_step *s = &p->chain->step[i];
+        const int second = s->second ? 1 : 0;
+        if (s->op == RT_OP_BN_STATS || s->op == RT_OP_BN_GSTATS) {
+            j->stats = s->op;
+            j->stats_x = s->arg[0];
+            j->stats_coef = s->arg[1];
+            j->stats_members = s->attr.members;
+        } else if (i < at ? !wino_add_step(&j->load[second], p, s, &p->in[second ? j->dy : 0])
+                          : i > at && !wino_add_step(&j->store, p, s, &p->out)) {
+            return false;
+        }
+    }
+    return true;
+}
 
 /* Operands of a pass: what is transformed first, the weights or their gradient, the other data. */
 typedef struct operands {
     const rt_desc *src, *w, *dst;
 } operands;
 
-static operands operands_of(const rt_problem *p, pass which) {
-    return which == BWD_WEIGHTS ? (operands){&p->in[0], &p->out, &p->in[1]}
-                                : (operands){&p->in[0], &p->in[1], &p->out};
+static operands operands_of(const rt_problem *p, const job *j) {
+    return j->which == BWD_WEIGHTS ? (operands){&p->in[0], &p->out, &p->in[j->dy]}
+                                   : (operands){&p->in[0], &p->in[j->w], &p->out};
 }
 
 static const rt_layout k_weights[] = {RT_LAYOUT_W_WINO, RT_LAYOUT_W_WINO_T, RT_LAYOUT_PLAIN};
 
 /* Whether the sizes are ours, whatever the layouts. Few tiles do not pay for the transforms of the weights,
- * and a gradient with very many channels, four times as large here, leaves the caches. */
-static bool worthwhile(const rt_problem *p, pass which) {
-    if (p->nin != 2 || p->attr.stride != 1 || p->attr.pad != 1)
+ * tiles that are mostly outside the image and few channels not for those of the data, and a gradient with very
+ * many channels, four times as large here, leaves the caches. */
+static bool worthwhile(const rt_problem *p, const job *j) {
+    if (j->attr.stride != 1 || j->attr.pad != 1)
         return false;
-    const operands x = operands_of(p, which);
+    const operands x = operands_of(p, j);
     const rt_desc *all[3] = {x.src, x.w, x.dst};
     for (int i = 0; i < 3; i++)
         if (all[i]->dtype != RT_DTYPE_F32 || all[i]->shape.rank != 4)
             return false;
     const int64_t *s = x.src->shape.d, *w = x.w->shape.d, *d = x.dst->shape.d;
-    return w[2] == WINO_TAPS && w[3] == WINO_TAPS && s[2] % WINO_OUT == 0 && s[3] % WINO_OUT == 0 &&
-           s[1] > 0 && s[1] % WINO_BLOCK == 0 && d[1] > 0 && d[1] % WINO_BLOCK == 0 && s[0] >= MIN_ROWS &&
-           s[0] * (s[2] / WINO_OUT) * (s[3] / WINO_OUT) >= MIN_TILES &&
-           (which != BWD_WEIGHTS || s[1] * d[1] <= MAX_GRADIENT);
-}
-
-static bool supports(const rt_problem *p, pass which) {
-    if (!worthwhile(p, which))
+    if (w[2] != WINO_TAPS || w[3] != WINO_TAPS)
         return false;
-    const operands x = operands_of(p, which);
-    return x.src->layout == RT_LAYOUT_C8 && x.dst->layout == RT_LAYOUT_C8 && x.w->layout == k_weights[which];
+    const int64_t tiles = ((s[2] + WINO_OUT - 1) / WINO_OUT) * ((s[3] + WINO_OUT - 1) / WINO_OUT);
+    return s[1] >= MIN_CHANNELS && d[1] >= MIN_CHANNELS &&
+           RT_MAX(s[1], d[1]) * (s[3] + WINO_OUT) <= WINO_OUT * (FARTHEST - 4 * WINO_BLOCK) &&
+           s[0] >= MIN_ROWS && s[0] * tiles >= MIN_TILES && 2 * s[2] * s[3] >= tiles * WINO_OUT * WINO_OUT &&
+           (j->which != BWD_WEIGHTS || s[1] * d[1] <= MAX_GRADIENT);
 }
 
-static void layouts(const rt_problem *p, pass which, rt_layout *in, rt_layout *out) {
-    if (!worthwhile(p, which))
+static bool supports(const rt_problem *p) {
+    job j;
+    if (!job_of(p, &j) || !worthwhile(p, &j))
+        return false;
+    const operands x = operands_of(p, &j);
+    return x.src->layout == RT_LAYOUT_C8 && x.dst->layout == RT_LAYOUT_C8 &&
+           x.w->layout == k_weights[j.which];
+}
+
+/* Steps are checked with all data as they should be: blocked. */
+static void layouts(const rt_problem *p, rt_layout *in, rt_layout *out) {
+    rt_desc blocked[RT_OP_MAX_IN];
+    rt_problem q = *p;
+    job j;
+    for (int i = 0; i < p->nin; i++) {
+        blocked[i] = p->in[i];
+        if (p->in[i].shape.rank == 4 && p->in_groups[i] > 0)
+            blocked[i].layout = RT_LAYOUT_C8;
+    }
+    q.in = blocked;
+    if (p->out_groups > 0)
+        q.out.layout = RT_LAYOUT_C8;
+    if (!job_of(&q, &j) || !worthwhile(&q, &j))
         return;
-    in[0] = RT_LAYOUT_C8;
-    in[1] = which == BWD_WEIGHTS ? RT_LAYOUT_C8 : k_weights[which];
-    *out = which == BWD_WEIGHTS ? k_weights[which] : RT_LAYOUT_C8;
+    for (int i = 0; i < p->nin; i++)
+        in[i] = blocked[i].layout;
+    *out = q.out.layout;
+    if (j.which == BWD_WEIGHTS)
+        *out = k_weights[j.which];
+    else
+        in[j.w] = k_weights[j.which];
 }
 
-static rt_status prepare(const rt_problem *p, pass which, void **state, size_t *scratch) {
-    const operands x = operands_of(p, which);
-    const geometry g = geometry_of(x.src, x.dst);
-    const int64_t du = which == BWD_WEIGHTS ? gradient_position(&g) : 0;
-    *state = NULL;
-    *scratch = (size_t)(WINO_POS * (position_floats(&g, g.src_c) + position_floats(&g, g.dst_c) + du)) *
-               sizeof(float);
+static rt_status prepare(const rt_problem *p, void **state, size_t *scratch) {
+    job *j = NULL;
+    RT_TRY(rt_alloc(&j, sizeof *j));
+    if (!job_of(p, j)) {
+        rt_free(j);
+        RT_FAIL(RT_E_UNSUPPORTED, "wino: not a problem this kernel supports");
+    }
+    const operands x = operands_of(p, j);
+    const geometry g = geometry_of(p, x.src, x.dst);
+    const int64_t du = j->which == BWD_WEIGHTS ? gradient_position(&g) : 0;
+    const int64_t floats = strip_floats(&g) + 2 * g.dst_p + WINO_POS * (2 * g.position + du);
+    *state = j;
+    *scratch = (size_t)floats * sizeof(float);
     return RT_OK;
 }
 
-#define REGISTER(name, which, run_fn)                                                                        \
-    static bool name##_supports(const rt_problem *p) {                                                       \
-        return supports(p, which);                                                                           \
-    }                                                                                                        \
-    static void name##_layouts(const rt_problem *p, rt_layout *in, rt_layout *out) {                         \
-        layouts(p, which, in, out);                                                                          \
-    }                                                                                                        \
-    static rt_status name##_prepare(const rt_problem *p, void **state, size_t *scratch) {                    \
-        return prepare(p, which, state, scratch);                                                            \
-    }                                                                                                        \
+static void release(void *state) {
+    rt_free(state);
+}
+
+static void fused_run(const void *state, const rt_problem *p, void *out, const void *const *in,
+                      const rt_kern_ctx *ctx) {
+    const job *j = state;
+    (j->which == BWD_WEIGHTS ? weights_run : data_run)(state, p, out, in, ctx);
+}
+
+#define REGISTER(name, run_fn)                                                                               \
     const rt_kern RT_V(rt_k_##name##_wino_f32) = {.impl = "wino",                                            \
-                                                  .supports = name##_supports,                               \
-                                                  .layouts = name##_layouts,                                 \
-                                                  .prepare = name##_prepare,                                 \
+                                                  .supports = supports,                                      \
+                                                  .layouts = layouts,                                        \
+                                                  .prepare = prepare,                                        \
+                                                  .release = release,                                        \
+                                                  .sides = true,                                             \
                                                   .run = run_fn};
-REGISTER(conv2d, FWD, data_run)
-REGISTER(conv2d_bwd_data, BWD_DATA, data_run)
-REGISTER(conv2d_bwd_weights, BWD_WEIGHTS, weights_run)
+REGISTER(conv2d, data_run)
+REGISTER(conv2d_bwd_data, data_run)
+REGISTER(conv2d_bwd_weights, weights_run)
+REGISTER(fused_conv, fused_run)
 
 #endif

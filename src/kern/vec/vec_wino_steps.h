@@ -1,0 +1,148 @@
+/*
+ * vec_wino_steps.h - element-wise operations inside the loads and stores of Winograd's convolutions.
+ *
+ * What stands before or behind a convolution (batch normalisation, ReLU, a residual, their adjoints) is
+ * applied to one row of pixels of one block of 8 channels at a time, while that row passes through the
+ * first-level cache on its way into, or out of, the transforms. x is the running value, t an operand of the
+ * same shape, a, b, c numbers per channel:
+ */
+#ifndef RT_KERN_VEC_WINO_STEPS_H
+#define RT_KERN_VEC_WINO_STEPS_H
+
+#include "kern/kern.h"
+#include "kern/vec/simd.h"
+
+#if V_W == 8
+
+#define WINO_STEPS(STEP)                                                                                     \
+    STEP(WINO_AFFINE, v_fma(a, x, b))                   /* batch normalisation */                            \
+    STEP(WINO_AFFINE_RELU, v_max(zero, v_fma(a, x, b))) /* and ReLU; NaN stays NaN */                        \
+    STEP(WINO_SCALE, a *x)                                                                                   \
+    STEP(WINO_SHIFT, x + a)                                                                                  \
+    STEP(WINO_RELU, v_max(zero, x))                                                                          \
+    STEP(WINO_ADD, x + v_load(t + i))                                                                        \
+    STEP(WINO_MASK, v_and(v_load(t + i) > zero, x))                                                          \
+    STEP(WINO_AFFINE_MASK, v_and(v_fma(a, v_load(t + i), b) > zero, x))                                      \
+    STEP(WINO_GRADIENT, v_fma(a, x, v_fma(b, v_load(t + i), c))) /* of batch normalisation */
+
+typedef enum wino_kind {
+#define STEP(kind, value) kind,
+    WINO_STEPS(STEP)
+#undef STEP
+} wino_kind;
+
+/* One step of a problem: its operands among the inputs (-1: none), and where the rows of its table begin. */
+typedef struct wino_step {
+    wino_kind kind;
+    int tensor, table;
+    int64_t row[3];
+    int64_t group; /* floats from one group's numbers to the next one's */
+} wino_step;
+
+enum { WINO_STEPS_MAX = 6 };
+typedef struct wino_steps {
+    int n;
+    wino_step step[WINO_STEPS_MAX];
+} wino_steps;
+
+/* The same for one block of channels of one group, at run time. */
+typedef struct wino_bound {
+    wino_kind kind;
+    const float *t;
+    vf a, b, c;
+} wino_bound;
+
+RT_INLINE void wino_bind(wino_bound *to, const wino_steps *s, const void *const *in, int64_t group,
+                         int64_t channel, int64_t channels) {
+    for (int k = 0; k < s->n; k++) {
+        const wino_step *step = &s->step[k];
+        to[k] = (wino_bound){.kind = step->kind, .t = step->tensor >= 0 ? in[step->tensor] : NULL};
+        if (step->table < 0)
+            continue;
+        const float *table = (const float *)in[step->table] + group * step->group + channel;
+        to[k].a = v_load_part(table + step->row[0], channels - channel);
+        to[k].b = v_load_part(table + step->row[1], channels - channel);
+        to[k].c = v_load_part(table + step->row[2], channels - channel);
+    }
+}
+
+/* dst = step of src, n pixels; t: the operand's first pixel. */
+static inline void wino_step_row(const wino_bound *s, float *dst, const float *src, const float *t,
+                                 int64_t n) {
+    const vf a = s->a, b = s->b, c = s->c, zero = v_set(0.0f);
+    (void)c;
+    switch (s->kind) {
+#define STEP(kind, value)                                                                                    \
+    case kind:                                                                                               \
+        for (int64_t i = 0; i < 8 * n; i += 8) {                                                             \
+            const vf x = v_load(src + i);                                                                    \
+            v_store(dst + i, value);                                                                         \
+        }                                                                                                    \
+        break;
+        WINO_STEPS(STEP)
+#undef STEP
+    }
+}
+
+/* dst = all steps of src; `at`: where this row begins in the operands. */
+static inline void wino_row(const wino_bound *s, int steps, float *dst, const float *src, int64_t at,
+                            int64_t n) {
+    if (steps == 0)
+        memcpy(dst, src, (size_t)(8 * n) * sizeof(float));
+    for (int k = 0; k < steps; k++)
+        wino_step_row(&s[k], dst, k == 0 ? src : dst, s[k].t + at, n);
+}
+
+/* The steps of a chain that the kernels know; false for any other. shape: of the value they act on. */
+static inline bool wino_add_step(wino_steps *to, const rt_problem *p, const rt_chain_step *s,
+                                 const rt_desc *value) {
+    static const struct {
+        rt_op op;
+        wino_kind kind;
+        int tensor, table; /* which operand is the one and the other; -1: none */
+        int first;         /* row of the table */
+    } RULES[] = {
+        {RT_OP_BN_APPLY, WINO_AFFINE, -1, 0, 2},
+        {RT_OP_MUL_CHAN, WINO_SCALE, -1, 0, 0},
+        {RT_OP_ADD_CHAN, WINO_SHIFT, -1, 0, 0},
+        {RT_OP_RELU, WINO_RELU, -1, -1, 0},
+        {RT_OP_ADD, WINO_ADD, 0, -1, 0},
+        {RT_OP_RELU_BWD, WINO_MASK, 0, -1, 0},
+        {RT_OP_BN_RELU_BWD, WINO_AFFINE_MASK, 0, 1, 2},
+        {RT_OP_BN_GAPPLY, WINO_GRADIENT, 0, 1, 0},
+    };
+    if (s->op == RT_OP_RELU && s->attr.alpha == 0 && to->n > 0 && to->step[to->n - 1].kind == WINO_AFFINE) {
+        to->step[to->n - 1].kind = WINO_AFFINE_RELU;
+        return true;
+    }
+    for (int i = 0; i < RT_COUNT(RULES); i++) {
+        if (RULES[i].op != s->op)
+            continue;
+        if (to->n == WINO_STEPS_MAX || (s->swap && s->op != RT_OP_ADD) || s->attr.alpha != 0)
+            return false;
+        wino_step r = {.kind = RULES[i].kind,
+                       .tensor = RULES[i].tensor >= 0 ? s->arg[RULES[i].tensor] : -1,
+                       .table = RULES[i].table >= 0 ? s->arg[RULES[i].table] : -1};
+        if (r.tensor >= 0 && !rt_desc_equal(&p->in[r.tensor], value))
+            return false;
+        if (r.table >= 0) {
+            /* rows of C, or M C, numbers; one row: (C), or (M, C) */
+            const rt_shape *t = &p->in[r.table].shape;
+            const int64_t C = value->shape.d[1], all = rt_shape_elems(t);
+            const bool rows = s->op != RT_OP_MUL_CHAN && s->op != RT_OP_ADD_CHAN;
+            const int64_t width = rows ? t->d[1] : all;
+            if (p->in[r.table].dtype != RT_DTYPE_F32 || p->in[r.table].layout != RT_LAYOUT_PLAIN ||
+                t->rank < 1 || width % C != 0)
+                return false;
+            r.group = width == C ? 0 : C;
+            for (int64_t k = 0; k < 3; k++) /* rows that do not exist are not used, but read */
+                r.row[k] = RT_MIN((RULES[i].first + k) * width, all - width);
+        }
+        to->step[to->n++] = r;
+        return true;
+    }
+    return false;
+}
+
+#endif
+#endif
