@@ -53,7 +53,8 @@ rt_status rt_exec_create(rt_exec **out, const rt_plan *p, rt_pool *pool) {
     RT_TRY_GOTO(rt_calloc(&e->feed, (size_t)p->nfeeds + 1, sizeof *e->feed));
     RT_TRY_GOTO(rt_calloc(&e->output, (size_t)p->noutputs + 1, sizeof *e->output));
     for (int64_t i = 0; i < p->nstep; i++)
-        for (int w = 0; p->step[i].kern->attach != NULL && w < rt_pool_workers(pool); w++)
+        for (int w = 0;
+             p->step[i].kern != NULL && p->step[i].kern->attach != NULL && w < rt_pool_workers(pool); w++)
             RT_TRY_GOTO(p->step[i].kern->attach(p->step[i].state, w));
     rt_pool_each(pool, init_worker, NULL);
     *out = e;
@@ -123,7 +124,8 @@ static void run_step(const rt_exec *e, const rt_pstep *s, int64_t slice, const r
                              .seed = run->seed,
                              .step = run->step,
                              .row0 = slice * e->p->slice,
-                             .batch = e->p->batch};
+                             .batch = e->p->batch,
+                             .side = s->side > 0 ? resolve(e, &e->p->step[s->side].out, slice) : NULL};
     s->kern->run(s->state, &s->p, resolve(e, &s->out, slice), in, &ctx);
 }
 

@@ -48,11 +48,7 @@ static rt_status choose(layouts *x, const rt_problem *p, rt_dtype dtype, unsigne
     const rt_layout blocked = first_blocked(p);
     for (int i = 0; i < n; i++) {
         if (list[i]->layouts != NULL) {
-            for (int k = 0; k < p->nin; k++)
-                x->in[k] = p->in[k].layout;
-            x->out = p->out.layout;
-            list[i]->layouts(p, x->in, &x->out);
-            if (accepts(list[i], *p, x, scratch))
+            if (rt_problem_suits(list[i], p, x->in, &x->out))
                 return RT_OK;
             continue;
         }
@@ -100,7 +96,7 @@ rt_status rt_pass_layout(rt_graph **g, unsigned mask) {
         }
         rt_graph_scope(w.to, d->name);
         if (moved)
-            w.map[v] = d->op == RT_OP_CHAIN ? rt_graph_chain(w.to, d->chain, in, d->nin)
+            w.map[v] = d->chain != NULL ? rt_graph_chain(w.to, d->chain, in, d->nin)
                                             : rt_graph_op(w.to, d->op, d->attr, in, d->nin);
         RT_TRY_GOTO(rt_graph_status(w.to));
         rt_graph_set_layout(w.to, w.map[v], x.out);

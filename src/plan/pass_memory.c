@@ -84,6 +84,11 @@ static void visit(mem *m, const rt_action *a, int64_t t, bool in_section) {
             touch(&m->b[s->v], 0);
             touch(&m->b[s->v], INT64_MAX / 2);
         }
+        if (s->side > 0) {
+            const rt_pstep *side = &p->step[s->side];
+            set_bytes(&m->b[side->v], &side->p.out, in_section);
+            touch(&m->b[side->v], t);
+        }
         if (s->scratch > 0) {
             block *c = &m->b[scratch_block(m, a->index)];
             c->bytes = s->scratch;
@@ -300,6 +305,8 @@ static void resolve(mem *m, rt_actions *l) {
             s->out = ref_of(m, s->v, true);
             if (d->type.kind == RT_KIND_GLOBAL)
                 s->out = ref_of(m, s->v, false);
+            if (s->side > 0)
+                p->step[s->side].out = ref_of(m, p->step[s->side].v, true);
             if (s->scratch > 0) {
                 const block *b = &m->b[scratch_block(m, a->index)];
                 s->scratch_ref =

@@ -117,7 +117,8 @@ static rt_status fill(rt_plan *p, rt_vinfo *vi, int32_t *level) {
             continue;
         const rt_action step = {.kind = RT_ACT_STEP, .index = vi[v].step, .params_only = vi[v].params_only};
         if (is_slice(d)) {
-            RT_TRY(rt_actions_add(&p->slice_actions[vi[v].phase], step));
+            if (!p->step[vi[v].step].rides)
+                RT_TRY(rt_actions_add(&p->slice_actions[vi[v].phase], step));
             if (d->type.kind == RT_KIND_SUM) {
                 const rt_action sum = {
                     .kind = RT_ACT_REDUCE, .index = vi[v].step, .desc = p->step[vi[v].step].p.out};

@@ -1,9 +1,25 @@
 /*
  * pass_select.c - each node gets its kernel: the first of kern.def that supports the problem with the
  * layouts the layout pass left. Preparing it here means that nothing can fail, and nothing is decided, when
- * steps run.
+ * steps run. Statistics of a fused convolution whose kernel takes them in its store have no kernel: they ride
+ * on that step.
  */
 #include "plan/plan_int.h"
+
+/* The step of the fused convolution that computes the statistics d, or NULL. */
+static rt_pstep *carrier(const rt_plan *p, const rt_vinfo *vi, const rt_node *d) {
+    if (d->op != RT_OP_BN_STATS && d->op != RT_OP_BN_GSTATS)
+        return NULL;
+    const rt_node *f = rt_graph_node(p->g, d->in[0]);
+    if (f->op != RT_OP_FUSED_CONV || vi[d->in[0]].step < 0)
+        return NULL;
+    rt_pstep *s = &p->step[vi[d->in[0]].step];
+    const rt_chain_step *last = &f->chain->step[f->chain->n - 1];
+    bool same = last->op == d->op && rt_attr_equal(&last->attr, &d->attr) && s->kern->sides && s->side == 0;
+    for (int i = 1; i < d->nin; i++)
+        same = same && f->in[last->arg[i - 1]] == d->in[i];
+    return same ? s : NULL;
+}
 
 rt_status rt_pass_select(rt_plan *p, rt_vinfo *vi, unsigned mask) {
     const rt_graph *g = p->g;
@@ -24,6 +40,12 @@ rt_status rt_pass_select(rt_plan *p, rt_vinfo *vi, unsigned mask) {
         s->v = v;
         RT_TRY(rt_problem_make(&s->p, &p->arena, g, v, NULL, d->layout));
         RT_TRY(rt_arena_alloc(&p->arena, &s->in, (size_t)(d->nin > 0 ? d->nin : 1) * sizeof *s->in));
+        rt_pstep *with = carrier(p, vi, d);
+        if (with != NULL) {
+            vi[v].step = with->side = (int32_t)p->nstep++;
+            s->rides = true;
+            continue;
+        }
         const rt_kern *list[16];
         int count = 0;
         RT_TRY(rt_kern_list(d->op, rt_graph_dtype(g), mask, list, 16, &count));

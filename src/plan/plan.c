@@ -11,6 +11,8 @@ static const struct {
     [RT_PASS_FUSE] = {"fuse", "turn runs of element-wise operations into chains"},
     [RT_PASS_REMAT] = {"remat",
                        "recompute cheap forward chains in the backward half instead of keeping them"},
+    [RT_PASS_FUSE_CONV] = {"fuse_conv",
+                           "move chains and statistics into the loads and stores of convolutions"},
     [RT_PASS_LAYOUT] = {"layout", "give values the memory layout their kernels like, insert reorders"},
     [RT_PASS_SELECT] = {"select",
                         "choose and prepare the kernel of each node; without it, reference kernels"},
@@ -84,6 +86,8 @@ static rt_status rewrite(rt_graph **g, unsigned skip, unsigned mask) {
         RT_TRY(rt_pass_fuse(g));
     if (WANTED(RT_PASS_FUSE) && WANTED(RT_PASS_REMAT))
         RT_TRY(rt_pass_remat(g));
+    if (WANTED(RT_PASS_FUSE) && WANTED(RT_PASS_FUSE_CONV) && WANTED(RT_PASS_LAYOUT) && WANTED(RT_PASS_SELECT))
+        RT_TRY(rt_pass_fuse_conv(g, mask));
     if (WANTED(RT_PASS_LAYOUT) && WANTED(RT_PASS_SELECT))
         RT_TRY(rt_pass_layout(g, mask));
 #ifdef RT_DEBUG

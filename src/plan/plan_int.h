@@ -42,6 +42,8 @@ typedef struct rt_pstep {
     rt_ref *in;
     rt_ref out; /* SUM: the slice's part */
     rt_ref scratch_ref;
+    int32_t side; /* a step computed together with this one (statistics of a FUSED_CONV); 0: none */
+    bool rides;   /* computed together with another step: no kernel of its own */
 } rt_pstep;
 
 typedef enum rt_action_kind {
@@ -111,6 +113,7 @@ void rt_rewrite_abandon(rt_rewrite *w);
 rt_status rt_pass_simplify(rt_graph **g) RT_MUST_CHECK;
 rt_status rt_pass_fuse(rt_graph **g) RT_MUST_CHECK;
 rt_status rt_pass_remat(rt_graph **g) RT_MUST_CHECK;
+rt_status rt_pass_fuse_conv(rt_graph **g, unsigned mask) RT_MUST_CHECK;
 rt_status rt_pass_layout(rt_graph **g, unsigned mask) RT_MUST_CHECK;
 rt_status rt_pass_select(rt_plan *p, rt_vinfo *vi, unsigned mask) RT_MUST_CHECK;
 rt_status rt_pass_schedule(rt_plan *p, rt_vinfo *vi) RT_MUST_CHECK;
@@ -119,6 +122,8 @@ rt_status rt_pass_memory(rt_plan *p, rt_vinfo *vi, bool reuse) RT_MUST_CHECK;
 /* Problem of a node for the given layouts of its operands (NULL: as in the graph); arrays from the arena. */
 rt_status rt_problem_make(rt_problem *out, rt_arena *a, const rt_graph *g, rt_val v, const rt_layout *in,
                           rt_layout outl) RT_MUST_CHECK;
+/* Whether k solves p (of at most RT_OP_MAX_IN inputs) with the layouts it asks for, which in and out get. k->layouts is not NULL. */
+bool rt_problem_suits(const rt_kern *k, const rt_problem *p, rt_layout *in, rt_layout *out);
 rt_status rt_actions_add(rt_actions *l, rt_action a) RT_MUST_CHECK;
 bool rt_is_view(const rt_graph *g, rt_val v);
 

@@ -14,10 +14,11 @@ static void print_ref(rt_str *out, const rt_ref *r) {
 static void print_step(const rt_plan *p, const rt_pstep *s, rt_str *out) {
     const rt_node *d = rt_graph_node(p->g, s->v);
     rt_str_appendf(out, "  %%%-5u %s", s->v, rt_op_get(d->op)->name);
-    if (d->op == RT_OP_CHAIN) {
+    if (d->chain != NULL) {
         rt_str_append(out, "[");
         for (int i = 0; i < d->chain->n; i++)
-            rt_str_appendf(out, "%s%s", i > 0 ? " " : "", rt_op_get(d->chain->step[i].op)->name);
+            rt_str_appendf(out, "%s%s%s", i > 0 ? " " : "", d->chain->step[i].second ? "'" : "",
+                           rt_op_get(d->chain->step[i].op)->name);
         rt_str_append(out, d->chain->step[0].attr.n == 1 ? "] again" : "]");
     }
     rt_str_append(out, "(");
@@ -29,6 +30,8 @@ static void print_step(const rt_plan *p, const rt_pstep *s, rt_str *out) {
     rt_shape_print(&d->type.shape, out);
     rt_str_appendf(out, " %s  by %s  at ", rt_layout_name(d->layout), s->kern->impl);
     print_ref(out, &s->out);
+    if (s->side > 0)
+        rt_str_appendf(out, "  with %%%u", p->step[s->side].v);
     if (s->scratch > 0)
         rt_str_appendf(out, "  scratch %zu", s->scratch);
     if (d->name != NULL)

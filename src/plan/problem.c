@@ -30,6 +30,22 @@ rt_status rt_problem_make(rt_problem *out, rt_arena *a, const rt_graph *g, rt_va
     return RT_OK;
 }
 
+bool rt_problem_suits(const rt_kern *k, const rt_problem *p, rt_layout *in, rt_layout *out) {
+    rt_desc desc[RT_OP_MAX_IN];
+    rt_problem q = *p;
+    for (int i = 0; i < p->nin; i++)
+        in[i] = p->in[i].layout;
+    *out = p->out.layout;
+    k->layouts(p, in, out);
+    for (int i = 0; i < p->nin; i++) {
+        desc[i] = p->in[i];
+        desc[i].layout = in[i];
+    }
+    q.in = desc;
+    q.out.layout = *out;
+    return k->supports == NULL || k->supports(&q);
+}
+
 /* A RESHAPE of plain memory is another name for it. */
 bool rt_is_view(const rt_graph *g, rt_val v) {
     const rt_node *d = rt_graph_node(g, v);

@@ -52,7 +52,7 @@ void rt_rewrite_copy(rt_rewrite *w, rt_val v) {
         r = rt_graph_const(w->to, d->type.shape, d->data);
         break;
     case RT_LEAF_NONE:
-        if (d->op == RT_OP_CHAIN)
+        if (d->chain != NULL)
             r = rt_graph_chain(w->to, d->chain, in, d->nin);
         else if (d->op == RT_OP_REORDER)
             r = rt_graph_reorder(w->to, in[0], d->layout);

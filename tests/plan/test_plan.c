@@ -95,18 +95,50 @@ static void add_outputs(net *t, rt_val x, rt_val z, rt_val y) {
         fail_msg("seed %llu: %s", (unsigned long long)t->seed, rt_error_text());
 }
 
-/* A network large enough for the Winograd kernels. */
-enum { LARGE = 1 << 20 }; /* its seeds */
+/* Networks large enough for the Winograd kernels, in the orders that passes fuse: normalisation before the
+ * convolution (0), behind it with a bias and sizes that fill neither tiles nor blocks (1), with fixed
+ * statistics (2), and with members that scale inputs and outputs (3). */
+enum { LARGE = 1 << 20, LARGE_KINDS = 4 };
+static rt_val large_conv(net *t, rt_val x, int64_t oc) {
+    return rt_conv2d(t->g, x, param(t, rt_shape4(oc, dim(t, x, 1), 3, 3), 0, true), 1, 1);
+}
+static rt_val large_scale(net *t, rt_val x) {
+    return rt_mul_chan(t->g, x, param(t, rt_shape2(groups(t, x), dim(t, x, 1)), 1, true));
+}
 static void build_large(net *t, rt_dtype dtype) {
-    t->row = rt_shape3(16, 16, 16);
+    const int kind = (int)(t->seed - LARGE) % LARGE_KINDS;
+    const int64_t c = kind == 1 ? 12 : 16, size = kind == 1 ? 14 : 16;
+    t->row = rt_shape3(c, size, size);
     const rt_val x = rt_graph_input(t->g, "x", dtype, t->row, 1);
-    const rt_val y = rt_graph_input(t->g, "y", RT_DTYPE_I32, rt_shape0(), 1);
+    rt_val y = rt_graph_input(t->g, "y", RT_DTYPE_I32, rt_shape0(), 1);
     rt_graph_feed(t->g, "mix", dtype, rt_shape0());
-    const rt_val h = rt_conv2d(t->g, x, param(t, rt_shape4(32, 16, 3, 3), 0, true), 1, 1);
-    const rt_val r = rt_conv2d(t->g, rt_relu(t->g, random_norm(t, h, true)),
-                               param(t, rt_shape4(32, 32, 3, 3), 0, true), 1, 1);
-    const rt_val p = rt_global_avgpool(t->g, rt_relu(t->g, random_norm(t, rt_add(t->g, h, r), true)));
-    add_outputs(t, x, rt_matmul(t->g, p, param(t, rt_shape2(5, 32), 0, true), false, true), y);
+    rt_val h = large_conv(t, x, 2 * c);
+    switch (kind) {
+    case 1: { /* post-activation */
+        const rt_val bias = param(t, rt_shape1(2 * c), 0, true);
+        h = rt_relu(t->g, random_norm(t, rt_add_chan(t->g, h, bias), true));
+        const rt_val u = rt_relu(t->g, random_norm(t, large_conv(t, h, 2 * c), true));
+        h = rt_relu(t->g, rt_add(t->g, random_norm(t, large_conv(t, u, 2 * c), true), h));
+        h = large_conv(t, h, c);
+        break;
+    }
+    case 3: { /* BatchEnsemble */
+        h = rt_tile_members(t->g, h, 2);
+        y = rt_tile_members(t->g, y, 2);
+        const rt_val n = large_scale(t, rt_relu(t->g, random_norm(t, h, true)));
+        h = rt_add(t->g, large_scale(t, large_conv(t, n, 2 * c)), h);
+        break;
+    }
+    default: { /* pre-activation, twice */
+        const bool train = kind == 0;
+        for (int i = 0; i < 2; i++) {
+            const rt_val u = large_conv(t, rt_relu(t->g, random_norm(t, h, train)), 2 * c);
+            h = rt_add(t->g, h, large_conv(t, rt_relu(t->g, random_norm(t, u, train)), 2 * c));
+        }
+    }
+    }
+    const rt_val p = rt_global_avgpool(t->g, rt_relu(t->g, random_norm(t, h, true)));
+    add_outputs(t, x, rt_matmul(t->g, p, param(t, rt_shape2(5, dim(t, h, 1)), 0, true), false, true), y);
 }
 
 static void build_as(net *t, uint64_t seed, rt_dtype dtype) {
@@ -353,25 +385,71 @@ static void test_random_networks(void **state) {
     }
 }
 
-/* Convolutions by Winograd inside a plan: transformed weights, slices, sums of gradients. */
+/* Convolutions by Winograd inside a plan: transformed weights, fused loads, stores and statistics, slices, sums
+ * of gradients; every pass switched off, and the same bits for any number of workers. */
 static void test_large_network(void **state) {
     (void)state;
-    for (uint64_t seed = LARGE; seed < LARGE + 3; seed++) {
+    for (uint64_t seed = LARGE; seed < LARGE + LARGE_KINDS; seed++) {
         net t;
         build(&t, seed);
         fill(&t);
-        results want, one, two;
+        results want, one;
         by_interpreter(&t, &want);
         by_plan(&t, (rt_plan_options){.slice = 4}, 1, &one);
         compare(&t, &want, &one, 1e-3, "large network");
-        by_plan(&t, (rt_plan_options){.slice = 4}, 2, &two);
-        for (int i = 0; i < one.n; i++)
-            assert_memory_equal(one.v[i], two.v[i], (size_t)one.count[i] * sizeof(float));
+        for (int workers = 2; workers <= 4; workers++) {
+            results many;
+            by_plan(&t, (rt_plan_options){.slice = 4}, workers, &many);
+            for (int i = 0; i < one.n; i++)
+                assert_memory_equal(one.v[i], many.v[i], (size_t)one.count[i] * sizeof(float));
+            results_drop(&many);
+        }
+        for (int pass = 0; pass < RT_PASS_COUNT; pass++) {
+            results got;
+            by_plan(&t, (rt_plan_options){.slice = 8, .skip = 1u << pass}, 2, &got);
+            compare(&t, &want, &got, 1e-3, rt_pass_name((rt_pass)pass));
+            results_drop(&got);
+        }
         results_drop(&want);
         results_drop(&one);
-        results_drop(&two);
         drop(&t);
     }
+}
+
+/* How often text occurs in the plan of a network. */
+static int count_in_plan(const rt_graph *g, rt_plan_options o, const char *text) {
+    rt_plan *p = NULL;
+    rt_str s;
+    int n = 0;
+    rt_str_init(&s);
+    assert_int_equal(rt_plan_compile(&p, g, o), RT_OK);
+    rt_plan_print(p, &s);
+    for (const char *at = rt_str_text(&s); (at = strstr(at, text)) != NULL; at++)
+        n++;
+    rt_str_deinit(&s);
+    rt_plan_destroy(&p);
+    return n;
+}
+
+/* Nothing normalised, masked or summed in passes of its own where convolutions can do it. */
+static void test_fused_convolutions(void **state) {
+    (void)state;
+    const rt_kern *list[8];
+    int kernels = 0;
+    assert_int_equal(rt_kern_list(RT_OP_FUSED_CONV, RT_DTYPE_F32, RT_KERN_ALL, list, 8, &kernels), RT_OK);
+    if (kernels == 1)
+        skip();
+    net t;
+    build(&t, LARGE);
+    const rt_plan_options on = {.slice = 4}, off = {.slice = 4, .skip = 1u << RT_PASS_FUSE_CONV};
+    assert_int_equal(count_in_plan(t.g, off, "fused_conv["), 0);
+    assert_int_equal(count_in_plan(t.g, on, "fused_conv[bn_apply relu conv2d "), 4);
+    assert_int_equal(count_in_plan(t.g, on, "fused_conv[bn_apply relu conv2d add bn_stats]"), 2);
+    assert_int_equal(count_in_plan(t.g, on, "conv2d_bwd_data bn_relu_bwd bn_gstats]"), 4);
+    assert_int_equal(count_in_plan(t.g, on, "conv2d_bwd_weights]"), 5);
+    assert_int_equal(count_in_plan(t.g, on, "  with %"), 4 + 4 + 1);
+    assert_int_equal(count_in_plan(t.g, on, "chain[bn_apply relu]"), 2); /* before the pool, and again */
+    drop(&t);
 }
 
 static void test_same_bits_for_any_workers(void **state) {
@@ -469,9 +547,9 @@ static void test_print_and_errors(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_networks),           cmocka_unit_test(test_large_network),
-        cmocka_unit_test(test_same_bits_for_any_workers), cmocka_unit_test(test_members_and_allocation),
-        cmocka_unit_test(test_print_and_errors),
+        cmocka_unit_test(test_random_networks),        cmocka_unit_test(test_large_network),
+        cmocka_unit_test(test_fused_convolutions),     cmocka_unit_test(test_same_bits_for_any_workers),
+        cmocka_unit_test(test_members_and_allocation), cmocka_unit_test(test_print_and_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
