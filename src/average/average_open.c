@@ -112,12 +112,27 @@ static rt_status load_runs(rt_average *a, const char *const *runs, int nruns) {
     return RT_OK;
 }
 
+/* --first-model, --models: some of them. */
+static rt_status choose_models(rt_average *a, int *first) {
+    const int64_t from = a->c->first_model, n = a->c->models ? a->c->models : a->models - from;
+    RT_FAIL_IF(from + n > a->models || n < 2, RT_E_USAGE,
+               "--first-model %lld --models %lld: there are %d networks, and an average takes two or more",
+               (long long)from, (long long)a->c->models, a->models);
+    *first = (int)from;
+    a->models = (int)n;
+    return RT_OK;
+}
+
 static rt_status list_models(rt_average *a, const char *const *runs) {
+    int first = 0;
+    RT_TRY(choose_models(a, &first));
     RT_TRY(rt_calloc(&a->names, (size_t)a->models, sizeof *a->names));
     RT_TRY(rt_calloc(&a->blocks, (size_t)a->models, sizeof *a->blocks));
-    for (int i = 0, m = 0; i < a->nloaded; i++) {
+    for (int i = 0, m = -first; i < a->nloaded; i++) {
         const int networks = rt_model_networks(a->loaded[i]);
         for (int k = 0; k < networks; k++, m++) {
+            if (m < 0 || m >= a->models)
+                continue;
             rt_str name;
             rt_str_init(&name);
             rt_str_append(&name, runs[i]);

@@ -57,4 +57,6 @@ run train $data --arch mlp:12,8 --student batch-ensemble:2 $how --out be
 run average be teacher $data --out none
 expect 2 "only plain networks" "a student of another kind"
 check "and nothing is left behind" test ! -e none
+run average teacher $data --method naive --models 2 --first-model 3 --out few
+expect 2 "there are" "more networks than there are"
 finish

@@ -248,7 +248,7 @@ static void test_specs(void **state) {
             fail_msg("%s: %s: %s", cases[i].spec, rt_status_name(st), rt_error_text());
     }
     const rt_source_info *info = NULL;
-    assert_int_equal(rt_source_list(&info), 9);
+    assert_int_equal(rt_source_list(&info), 10);
     assert_string_equal(info[0].name, "mnist");
 }
 
