@@ -37,9 +37,8 @@ static rt_status open_foreign(rt_assess_call *s, char *item) {
         RT_FAIL_IF(strcmp(s->foreign[i].name, f->name) == 0, RT_E_USAGE, "--ood: two sets are named '%s'",
                    f->name);
     s->nforeign++;
-    RT_TRY(rt_dataset_open(
-        &f->data, f->spec,
-        (rt_data_options){.seed = s->o->seed, .limit = s->o->limit, .test_only = true}));
+    RT_TRY(rt_dataset_open(&f->data, f->spec,
+                           (rt_data_options){.seed = s->o->seed, .limit = s->o->limit, .test_only = true}));
     RT_FAIL_IF(rt_dataset_test(f->data)->n < 1, RT_E_INPUT, "--ood: %s has no rows", f->spec);
     return RT_OK;
 }
@@ -61,7 +60,8 @@ static rt_status open_foreigns(rt_assess_call *s) {
 }
 
 /* Calls `add` for each of the names between commas. */
-static rt_status each_name(rt_assess_call *s, const char *list, rt_status (*add)(rt_assess_call *s, const char *name)) {
+static rt_status each_name(rt_assess_call *s, const char *list,
+                           rt_status (*add)(rt_assess_call *s, const char *name)) {
     for (const char *at = list;; at++) {
         const size_t n = strcspn(at, ",");
         char name[RT_ASSESS_NAME_MAX];
@@ -116,11 +116,29 @@ static rt_status check_images(const rt_assess_call *s) {
     return st == RT_OK ? RT_OK : rt_error_prefix(st, "%s", s->o->data);
 }
 
+static rt_status answer_foreign(rt_subject *u, int i, rt_scores *out) {
+    const rt_foreign *f = &u->s->foreign[i];
+    rt_answers y;
+    rt_status st = rt_subject_answer(u, &y, rt_dataset_test(f->data), rt_dataset_row(f->data),
+                                     &(rt_answer_how){.what = f->set, .unlabelled = true});
+    if (st != RT_OK)
+        return st == RT_E_INPUT ? rt_error_prefix(st, "--ood %s", f->name) : st;
+    st = rt_scores_of(out, &y.in);
+    rt_answers_free(&y);
+    return st;
+}
+
 static rt_status answer_teacher(rt_assess_call *s) {
     rt_subject u;
-    rt_status st = rt_subject_open(&u, s, s->o->against);
-    if (st == RT_OK)
-        st = rt_subject_answer(&u, &s->teacher, s->test, s->row, &(rt_answer_how){.what = "test"});
+    rt_status st;
+    RT_TRY(rt_calloc(&s->teacher_shift, (size_t)s->nshifts * RT_SHIFT_AMOUNTS + 1, sizeof *s->teacher_shift));
+    RT_TRY_GOTO(rt_subject_open(&u, s, s->o->against));
+    RT_TRY_GOTO(rt_subject_answer(&u, &s->teacher, s->test, s->row, &(rt_answer_how){.what = "test"}));
+    for (int i = 0; i < s->nforeign; i++)
+        RT_TRY_GOTO(answer_foreign(&u, i, &s->teacher_foreign[i]));
+    for (int i = 0; i < s->nshifts; i++)
+        RT_TRY_GOTO(rt_shift_scores(&u, s->shift[i], s->teacher_shift + (ptrdiff_t)i * RT_SHIFT_AMOUNTS));
+done:
     rt_subject_close(&u);
     s->teacher.in.temperature = NAN;
     s->teacher.in.temperature_reason = NULL; /* it was the subject's */
@@ -146,8 +164,13 @@ static rt_status session_open(rt_assess_call *s) {
 
 static void session_close(rt_assess_call *s) {
     rt_answers_free(&s->teacher);
-    for (int i = 0; i < s->nforeign; i++)
+    for (int i = 0; s->teacher_shift && i < s->nshifts * RT_SHIFT_AMOUNTS; i++)
+        rt_scores_free(&s->teacher_shift[i]);
+    rt_free(s->teacher_shift);
+    for (int i = 0; i < s->nforeign; i++) {
+        rt_scores_free(&s->teacher_foreign[i]);
         rt_dataset_destroy(&s->foreign[i].data);
+    }
     rt_free(s->specs);
     rt_dataset_destroy(&s->source);
     rt_free(s->source_spec);
@@ -175,26 +198,11 @@ static rt_status write_sets(rt_subject *u, const rt_answers *y, rt_json *j) {
     if (s->o->against)
         RT_TRY(rt_assess_against(u, y, j));
     for (int i = 0; i < s->nshifts; i++)
-        RT_TRY(rt_assess_shift(u, s->shift[i], j));
+        RT_TRY(rt_assess_shift(u, i, j));
     if (s->ncorruptions > 0)
         RT_TRY(rt_assess_corrupt(u, j));
     rt_json_object_end(j);
     return rt_str_status(j->out);
-}
-
-static rt_status answer_foreigns(rt_subject *u) {
-    for (int i = 0; i < u->s->nforeign; i++) {
-        const rt_foreign *f = &u->s->foreign[i];
-        rt_answers y;
-        rt_status st = rt_subject_answer(u, &y, rt_dataset_test(f->data), rt_dataset_row(f->data),
-                                         &(rt_answer_how){.what = f->set, .unlabelled = true});
-        if (st != RT_OK)
-            return st == RT_E_INPUT ? rt_error_prefix(st, "--ood %s", f->name) : st;
-        st = rt_scores_of(&u->foreign[i], &y.in);
-        rt_answers_free(&y);
-        RT_TRY(st);
-    }
-    return RT_OK;
 }
 
 static rt_status assess(rt_subject *u, rt_assessment *a) {
@@ -206,7 +214,8 @@ static rt_status assess(rt_subject *u, rt_assessment *a) {
     RT_TRY_GOTO(rt_subject_answer(u, &y, u->s->test, u->s->row, &(rt_answer_how){.what = "test"}));
     a->info.infer_seconds = rt_time_now() - before;
     RT_TRY_GOTO(rt_scores_of(&u->scores, &y.in));
-    RT_TRY_GOTO(answer_foreigns(u));
+    for (int i = 0; i < u->s->nforeign; i++)
+        RT_TRY_GOTO(answer_foreign(u, i, &u->foreign[i]));
     rt_json_init(&j, &a->sets, false);
     RT_TRY_GOTO(write_sets(u, &y, &j));
     if (u->s->o->curves) {

@@ -34,11 +34,11 @@ typedef struct rt_assess_options {
     const char *ood;  /* "NAME=SPEC" items, a line break between two; NULL: none */
     /* "benchmark" (15 types), "all", or names with commas between; NULL: none */
     const char *corrupt;
-    const char *shift;     /* names with commas between; NULL: none */
-    int64_t bootstrap;     /* draws; 0: no intervals */
-    const char *against;   /* a run to agree with; NULL: none */
-    const char *command;   /* as it is to be remembered; NULL: not */
-    bool curves, pictures; /* wanted for a page */
+    const char *shift;                 /* names with commas between; NULL: none */
+    int64_t bootstrap;                 /* draws; 0: no intervals */
+    const char *against;               /* a run to agree with; NULL: none */
+    const char *command;               /* as it is to be remembered; NULL: not */
+    bool curves, pictures;             /* wanted for a page */
     const volatile sig_atomic_t *stop; /* may be NULL */
     void (*progress)(void *user, const rt_assess_progress *p);
     void *user;
@@ -54,14 +54,15 @@ void rt_assessment_destroy(rt_assessment **a);
  * put into tables, but not written again. */
 rt_status rt_assessment_read(rt_assessment **out, const char *run) RT_MUST_CHECK;
 /* The same from the text of metrics.json; name is for messages. */
-rt_status rt_assessment_decode(rt_assessment **out, const char *text, size_t n, const char *name) RT_MUST_CHECK;
+rt_status rt_assessment_decode(rt_assessment **out, const char *text, size_t n,
+                               const char *name) RT_MUST_CHECK;
 
 typedef struct rt_assess_info {
     const char *run, *arch, *student, *method, *data, *data_hash, *command;
     bool regression;
     int members, networks;
-    int64_t parameters; /* of all networks */
-    double flops;       /* of one forward pass of one input through all networks */
+    int64_t parameters;                     /* of all networks */
+    double flops;                           /* of one forward pass of one input through all networks */
     double training_seconds, infer_seconds; /* the first NaN if unknown */
 } rt_assess_info;
 const rt_assess_info *rt_assessment_info(const rt_assessment *a);
@@ -70,7 +71,8 @@ const rt_assess_info *rt_assessment_info(const rt_assessment *a);
  * is no such number; NaN with *reason (may be NULL itself): it is not defined. */
 bool rt_assessment_value(const rt_assessment *a, const char *path, double *out, const char **reason);
 /* The interval of a metric of a set ("test", "nll"), if there is one. */
-bool rt_assessment_interval(const rt_assessment *a, const char *set, const char *name, double *lo, double *hi);
+bool rt_assessment_interval(const rt_assessment *a, const char *set, const char *name, double *lo,
+                            double *hi);
 rt_jval rt_assessment_sets(const rt_assessment *a); /* the object "sets" */
 /* The object, under a key or (NULL) as an element; whole: with curves and pictures. */
 void rt_assessment_write(const rt_assessment *a, rt_json *j, const char *key, bool whole);
@@ -96,7 +98,12 @@ rt_status rt_requirement_check(const rt_requirement *r, const rt_assessment *a, 
                                int *failed) RT_MUST_CHECK;
 
 /* ---- tables of several assessments ---- */
-typedef enum rt_table_format { RT_TABLE_TEXT, RT_TABLE_CSV, RT_TABLE_MARKDOWN, RT_TABLE_LATEX } rt_table_format;
+typedef enum rt_table_format {
+    RT_TABLE_TEXT,
+    RT_TABLE_CSV,
+    RT_TABLE_MARKDOWN,
+    RT_TABLE_LATEX
+} rt_table_format;
 typedef struct rt_table_options {
     rt_table_format format;
     const char *metrics;            /* columns, names with commas between; NULL: the usual ones */

@@ -61,7 +61,8 @@ static rt_status put_rejection(const rt_scores *s, rt_json *j) {
     return RT_OK;
 }
 
-static rt_status put_roc(const char *key, const double *score, const uint8_t *positive, int64_t n, rt_json *j) {
+static rt_status put_roc(const char *key, const double *score, const uint8_t *positive, int64_t n,
+                         rt_json *j) {
     rt_roc roc;
     RT_TRY(rt_eval_roc(score, positive, n, &roc));
     if (roc.points == 0)
@@ -96,8 +97,7 @@ static rt_status put_foreign_roc(const rt_subject *u, int f, rt_json *j) {
     rt_json_object_begin(j, u->s->foreign[f].set);
     for (int i = 0; i < n; i++)
         if (list[i].regression == u->regression && !a->reason[i] && !b->reason[i])
-            RT_TRY_GOTO(
-                put_roc(list[i].name, score + (int64_t)i * (a->n + b->n), positive, a->n + b->n, j));
+            RT_TRY_GOTO(put_roc(list[i].name, score + (int64_t)i * (a->n + b->n), positive, a->n + b->n, j));
     rt_json_object_end(j);
 done:
     rt_free(score);

@@ -46,7 +46,10 @@ typedef struct rt_assess_call {
     int ncorruptions;
     const rt_shift *shift[RT_ASSESS_DISTORT_MAX];
     int nshifts;
-    rt_answers teacher; /* on the test rows; empty without --against */
+    /* what --against says; empty without it */
+    rt_answers teacher; /* on the test rows */
+    rt_scores teacher_foreign[RT_ASSESS_OOD_MAX];
+    rt_scores *teacher_shift; /* (nshifts, RT_SHIFT_AMOUNTS) */
     /* the data a run was trained on, kept for the next one */
     rt_dataset *source;
     char *source_spec;
@@ -66,7 +69,7 @@ typedef struct rt_subject {
     int64_t m, k, batch;
     char temperature_reason[RT_ASSESS_REASON_MAX];
     bool source_known; /* s->source is what this run was trained on */
-    rt_scores scores; /* of the test rows */
+    rt_scores scores;  /* of the test rows */
     rt_scores foreign[RT_ASSESS_OOD_MAX];
     double infer_seconds;
 } rt_subject;
@@ -126,7 +129,11 @@ rt_status rt_assess_test(rt_subject *u, const rt_answers *y, rt_json *j) RT_MUST
 rt_status rt_assess_foreign(rt_subject *u, int i, rt_json *j) RT_MUST_CHECK;
 rt_status rt_assess_against(rt_subject *u, const rt_answers *y, rt_json *j) RT_MUST_CHECK;
 rt_status rt_assess_corrupt(rt_subject *u, rt_json *j) RT_MUST_CHECK;
-rt_status rt_assess_shift(rt_subject *u, const rt_shift *shift, rt_json *j) RT_MUST_CHECK;
+rt_status rt_assess_shift(rt_subject *u, int i, rt_json *j) RT_MUST_CHECK;
+/* What a run says of the test rows, shifted: scores (RT_SHIFT_AMOUNTS). */
+rt_status rt_shift_scores(rt_subject *u, const rt_shift *shift, rt_scores *out) RT_MUST_CHECK;
+/* Mean absolute difference of a measure over the rows of one set; NaN with a reason where one has none. */
+double rt_scores_difference(const rt_scores *a, const rt_scores *b, const char *measure, const char **reason);
 rt_status rt_assess_curves(rt_subject *u, const rt_answers *y, rt_json *j) RT_MUST_CHECK;
 rt_status rt_assess_line(rt_subject *u, rt_json *j) RT_MUST_CHECK; /* one of the curves */
 

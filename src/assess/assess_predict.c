@@ -60,11 +60,11 @@ static void distort_rows(void *ctx, int64_t job, int worker) {
     const int64_t end = RT_MIN((job + 1) * DISTORT_ROWS, c->n);
     for (int64_t r = job * DISTORT_ROWS; r < end && c->error[worker].code == RT_OK; r++) {
         const int64_t row = c->first + r;
-        rt_status st = rt_distortion_run(c->d, row, c->scratch + (size_t)worker * c->scratch_bytes,
-                                         c->src->u8 ? c->src->u8 + row * c->elems : NULL,
-                                         c->src->f32 ? c->src->f32 + row * c->elems : NULL,
-                                         c->u8 ? c->u8 + r * c->elems : NULL,
-                                         c->f32 ? c->f32 + r * c->elems : NULL);
+        rt_status st =
+            rt_distortion_run(c->d, row, c->scratch + (size_t)worker * c->scratch_bytes,
+                              c->src->u8 ? c->src->u8 + row * c->elems : NULL,
+                              c->src->f32 ? c->src->f32 + row * c->elems : NULL,
+                              c->u8 ? c->u8 + r * c->elems : NULL, c->f32 ? c->f32 + r * c->elems : NULL);
         if (st != RT_OK)
             rt_error_save(&c->error[worker]);
     }
@@ -112,16 +112,17 @@ void rt_subject_tell(const rt_subject *u, const char *what, int64_t rows) {
         return;
     const double here = s->rows_all > 0 ? RT_MIN(s->rows / s->rows_all, 1.0) : 1;
     const double done = (s->run + here) / s->runs, seconds = rt_time_now() - s->started;
-    s->o->progress(s->o->user, &(rt_assess_progress){.run = s->run,
-                                                     .runs = s->runs,
-                                                     .name = u->name,
-                                                     .what = what,
-                                                     .done = done,
-                                                     .seconds_left =
-                                                         done > 0 ? seconds * (1 - done) / done : NAN});
+    s->o->progress(s->o->user,
+                   &(rt_assess_progress){.run = s->run,
+                                         .runs = s->runs,
+                                         .name = u->name,
+                                         .what = what,
+                                         .done = done,
+                                         .seconds_left = done > 0 ? seconds * (1 - done) / done : NAN});
 }
 
-static rt_status check_finite(const rt_subject *u, const float *y, int64_t first, int64_t n, const char *what) {
+static rt_status check_finite(const rt_subject *u, const float *y, int64_t first, int64_t n,
+                              const char *what) {
     for (int64_t i = 0; i < n * u->m * u->k; i++)
         RT_FAIL_IF(!isfinite(y[i]), RT_E_NUMERIC, "%s: member %lld answers row %lld of %s with %s", u->name,
                    (long long)(i / u->k % u->m), (long long)(first + i / (u->k * u->m)), what,

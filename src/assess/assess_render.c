@@ -63,7 +63,8 @@ static bool interval_of(const rt_assessment *a, const char *path, double *lo, do
     return rt_assessment_interval(a, set, name, lo, hi);
 }
 
-static void fill_number(grid_cell *g, const rt_table_column *c, const rt_assessment *a, rt_table_format format) {
+static void fill_number(grid_cell *g, const rt_table_column *c, const rt_assessment *a,
+                        rt_table_format format) {
     double v, lo, hi;
     (void)rt_assessment_value(a, c->path, &v, NULL);
     print_number(g->text, c, v, format);

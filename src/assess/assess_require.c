@@ -30,8 +30,8 @@ rt_status rt_requirement_parse(rt_requirement *out, const char *text) {
     size_t n = strlen(s);
     while (n > 0 && s[n - 1] == ' ')
         n--;
-    RT_FAIL_IF(!rt_parse_f64(s, n, false, &out->bound), RT_E_USAGE, "--require: '%.*s' in '%s' is not a number",
-               (int)n, s, text);
+    RT_FAIL_IF(!rt_parse_f64(s, n, false, &out->bound), RT_E_USAGE,
+               "--require: '%.*s' in '%s' is not a number", (int)n, s, text);
     return RT_OK;
 }
 
@@ -49,7 +49,8 @@ static bool holds(rt_require_op op, double v, double bound) {
     return false;
 }
 
-rt_status rt_requirement_check(const rt_requirement *r, const rt_assessment *a, rt_str *failures, int *failed) {
+rt_status rt_requirement_check(const rt_requirement *r, const rt_assessment *a, rt_str *failures,
+                               int *failed) {
     double v;
     const char *reason;
     char bound[40], value[40];
@@ -67,8 +68,8 @@ rt_status rt_requirement_check(const rt_requirement *r, const rt_assessment *a, 
         return RT_OK;
     rt_format_f64(bound, r->bound);
     rt_format_f64(value, v);
-    rt_str_appendf(failures, "%s%s: %s is %s, required %s %s", failures->len ? "; " : "", a->info.run, r->path,
-                   isnan(v) ? (reason ? reason : "not defined") : value, op_text[r->op], bound);
+    rt_str_appendf(failures, "%s%s: %s is %s, required %s %s", failures->len ? "; " : "", a->info.run,
+                   r->path, isnan(v) ? (reason ? reason : "not defined") : value, op_text[r->op], bound);
     ++*failed;
     return rt_str_status(failures);
 }

@@ -125,8 +125,8 @@ typedef struct ranking {
     rt_ranking by[RT_MEASURES_MAX];
 } ranking;
 
-static rt_status rank_all(ranking *r, const double *score, const char *const *reasons, const uint8_t *positive,
-                          int64_t n) {
+static rt_status rank_all(ranking *r, const double *score, const char *const *reasons,
+                          const uint8_t *positive, int64_t n) {
     r->n = rt_measure_list(&r->list);
     for (int i = 0; i < r->n; i++) {
         if (reasons[i])
@@ -145,7 +145,10 @@ static void put_ranking(rt_json *j, const ranking *r, ranking_field field, bool 
     for (int i = 0; i < r->n; i++) {
         const rt_ranking *b = &r->by[i];
         if (r->list[i].regression == regression)
-            rt_json_f64_or(j, r->list[i].name, field == AUROC ? b->auroc : field == AUPR ? b->aupr : b->prr,
+            rt_json_f64_or(j, r->list[i].name,
+                           field == AUROC  ? b->auroc
+                           : field == AUPR ? b->aupr
+                                           : b->prr,
                            b->reason ? b->reason : "not finite");
     }
     rt_json_object_end(j);
@@ -194,7 +197,8 @@ static void put_means(rt_json *j, const rt_scores *s, bool regression) {
         double mean = sum / (double)s->n;
         if (strcmp(list[i].name, "confidence") == 0)
             mean = 1 - mean;
-        rt_json_f64_or(j, list[i].name, s->reason[i] ? NAN : mean, s->reason[i] ? s->reason[i] : "not finite");
+        rt_json_f64_or(j, list[i].name, s->reason[i] ? NAN : mean,
+                       s->reason[i] ? s->reason[i] : "not finite");
     }
 }
 
@@ -236,6 +240,32 @@ rt_status rt_scores_join(const rt_scores *a, const rt_scores *b, double **score,
     return RT_OK;
 }
 
+double rt_scores_difference(const rt_scores *a, const rt_scores *b, const char *measure,
+                            const char **reason) {
+    const int k = rt_measure_find(measure, false);
+    double sum = 0;
+    *reason = k < 0 ? "no such measure" : a->reason[k] ? a->reason[k] : b->reason[k];
+    if (*reason)
+        return NAN;
+    for (int64_t r = 0; r < a->n; r++)
+        sum += fabs(a->value[(int64_t)k * a->n + r] - b->value[(int64_t)k * b->n + r]);
+    return sum / (double)a->n;
+}
+
+/* How far a run is from its teacher in what it is unsure of (Tran et al. 2020, Table 1). */
+static void put_differences(rt_json *j, const rt_scores *mine, const rt_scores *teacher) {
+    static const char *const names[] = {"mutual_information", "entropy"};
+    rt_json_object_begin(j, "against");
+    for (int i = 0; i < (int)RT_COUNT(names); i++) {
+        const char *reason;
+        char key[64];
+        const double v = rt_scores_difference(mine, teacher, names[i], &reason);
+        snprintf(key, sizeof key, "%s_difference", names[i]);
+        rt_json_f64_or(j, key, v, reason ? reason : "not finite");
+    }
+    rt_json_object_end(j);
+}
+
 rt_status rt_assess_foreign(rt_subject *u, int i, rt_json *j) {
     const rt_foreign *f = &u->s->foreign[i];
     const rt_scores *mine = &u->scores, *other = &u->foreign[i];
@@ -255,6 +285,8 @@ rt_status rt_assess_foreign(rt_subject *u, int i, rt_json *j) {
     put_ranking(j, &r, AUROC, u->regression);
     put_ranking(j, &r, AUPR, u->regression);
     RT_TRY_GOTO(put_ranking_intervals(u, score, reasons, positive, mine->n + other->n, j));
+    if (u->s->o->against && !u->regression)
+        put_differences(j, other, &u->s->teacher_foreign[i]);
     rt_json_object_end(j);
 done:
     rt_free(score);

@@ -11,10 +11,9 @@
 #include <string.h>
 
 /* Metrics that are followed; those of the other task are skipped. */
-static const char *const followed[] = {"accuracy", "nll",     "brier",
-                                       "ece",      "rmse",    "nll_calibrated",
-                                       "entropy",  "ece_calibrated", "mutual_information",
-                                       "variance"};
+static const char *const followed[] = {
+    "accuracy",           "nll",     "brier", "ece", "rmse", "nll_calibrated", "entropy", "ece_calibrated",
+    "mutual_information", "variance"};
 enum { FOLLOWED = RT_COUNT(followed), STEPS = RT_SHIFT_AMOUNTS };
 
 /* Values of the followed metrics at each severity. */
@@ -23,16 +22,16 @@ typedef struct series {
     const char *reason[FOLLOWED];
 } series;
 
-static rt_status measure(rt_subject *u, const rt_distortion *d, bool floats, const char *what, series *out,
-                         int64_t at) {
-    rt_answers y;
+static rt_status answer(rt_subject *u, const rt_distortion *d, bool floats, const char *what,
+                        rt_answers *out) {
+    return rt_subject_answer(u, out, u->s->test, u->s->row,
+                             &(rt_answer_how){.what = what, .distortion = d, .floats = floats});
+}
+
+static rt_status measure(const rt_subject *u, const rt_answers *y, series *out, int64_t at) {
     double v[RT_METRICS_MAX];
     const char *reason[RT_METRICS_MAX];
-    RT_TRY(rt_subject_answer(u, &y, u->s->test, u->s->row,
-                             &(rt_answer_how){.what = what, .distortion = d, .floats = floats}));
-    const rt_status st = rt_eval_all(&y.in, v, reason);
-    rt_answers_free(&y);
-    RT_TRY(st);
+    RT_TRY(rt_eval_all(&y->in, v, reason));
     for (int i = 0; i < FOLLOWED; i++) {
         const int k = rt_metric_find(followed[i], u->regression);
         if (k < 0)
@@ -44,14 +43,12 @@ static rt_status measure(rt_subject *u, const rt_distortion *d, bool floats, con
     return RT_OK;
 }
 
-static void put_series(const rt_subject *u, const char *key, const double *severity, const series *s, int64_t n,
-                       rt_json *j) {
-    rt_json_object_begin(j, key);
+/* Into the object that is open. */
+static void put_series(const rt_subject *u, const double *severity, const series *s, int64_t n, rt_json *j) {
     rt_put_array(j, "severity", severity, n, NULL);
     for (int i = 0; i < FOLLOWED; i++)
         if (rt_metric_find(followed[i], u->regression) >= 0)
             rt_put_array(j, followed[i], s->value[i], n, s->reason[i]);
-    rt_json_object_end(j);
 }
 
 static rt_status corrupt_type(rt_subject *u, const rt_corruption *c, series *out) {
@@ -60,8 +57,12 @@ static rt_status corrupt_type(rt_subject *u, const rt_corruption *c, series *out
         char what[64];
         snprintf(what, sizeof what, "%s %d", c->name, severity);
         rt_status st = rt_distortion_corrupt(&d, c, severity, u->s->row, u->s->o->seed);
+        rt_answers y = {0};
         if (st == RT_OK)
-            st = measure(u, d, false, what, out, severity - 1);
+            st = answer(u, d, false, what, &y);
+        if (st == RT_OK)
+            st = measure(u, &y, out, severity - 1);
+        rt_answers_free(&y);
         rt_distortion_destroy(&d);
         RT_TRY(st);
     }
@@ -80,7 +81,9 @@ static void put_means(const rt_subject *u, const series *mean, const double *sev
         snprintf(key, sizeof key, "%s_corrupted", followed[i]);
         rt_json_f64_or(j, key, sum / RT_SEVERITIES, mean->reason[i] ? mean->reason[i] : "not finite");
     }
-    put_series(u, "severity", severity, mean, RT_SEVERITIES, j);
+    rt_json_object_begin(j, "severity");
+    put_series(u, severity, mean, RT_SEVERITIES, j);
+    rt_json_object_end(j);
 }
 
 rt_status rt_assess_corrupt(rt_subject *u, rt_json *j) {
@@ -103,8 +106,11 @@ rt_status rt_assess_corrupt(rt_subject *u, rt_json *j) {
     rt_json_object_begin(j, "corrupt");
     put_means(u, &mean, severity, j);
     rt_json_object_begin(j, "types");
-    for (int t = 0; t < s->ncorruptions; t++)
-        put_series(u, s->corruption[t]->name, severity, &types[t], RT_SEVERITIES, j);
+    for (int t = 0; t < s->ncorruptions; t++) {
+        rt_json_object_begin(j, s->corruption[t]->name);
+        put_series(u, severity, &types[t], RT_SEVERITIES, j);
+        rt_json_object_end(j);
+    }
     rt_json_object_end(j);
     rt_json_object_end(j);
 done:
@@ -112,21 +118,100 @@ done:
     return st;
 }
 
-rt_status rt_assess_shift(rt_subject *u, const rt_shift *shift, rt_json *j) {
+/* Calls back for every amount of a shift. */
+typedef rt_status (*shift_fn)(void *user, rt_subject *u, const rt_distortion *d, const char *what,
+                              int64_t at);
+
+static rt_status each_amount(rt_subject *u, const rt_shift *shift, shift_fn fn, void *user) {
     double amount[STEPS];
-    char key[64], what[96];
-    series s = {0};
+    char what[96];
     const int64_t n = rt_shift_amounts(shift, u->s->row, amount);
     for (int64_t i = 0; i < n; i++) {
         rt_distortion *d = NULL;
         snprintf(what, sizeof what, "%s by %g %s", shift->name, amount[i], shift->unit);
         rt_status st = rt_distortion_shift(&d, shift, amount[i], u->s->row);
         if (st == RT_OK)
-            st = measure(u, d, true, what, &s, i);
+            st = fn(user, u, d, what, i);
         rt_distortion_destroy(&d);
         RT_TRY(st);
     }
+    return RT_OK;
+}
+
+static rt_status keep_scores(void *user, rt_subject *u, const rt_distortion *d, const char *what,
+                             int64_t at) {
+    rt_scores *out = user;
+    rt_answers y;
+    RT_TRY(answer(u, d, true, what, &y));
+    const rt_status st = rt_scores_of(&out[at], &y.in);
+    rt_answers_free(&y);
+    return st;
+}
+
+rt_status rt_shift_scores(rt_subject *u, const rt_shift *shift, rt_scores *out) {
+    return each_amount(u, shift, keep_scores, out);
+}
+
+typedef struct shifted {
+    series s;
+    const rt_scores *teacher; /* NULL: none */
+    double difference[STEPS]; /* of mutual information */
+    const char *reason;
+} shifted;
+
+static rt_status measure_amount(void *user, rt_subject *u, const rt_distortion *d, const char *what,
+                                int64_t at) {
+    shifted *t = user;
+    rt_scores mine = {0};
+    rt_answers y;
+    RT_TRY(answer(u, d, true, what, &y));
+    rt_status st = measure(u, &y, &t->s, at);
+    if (st == RT_OK && t->teacher) {
+        const char *reason;
+        st = rt_scores_of(&mine, &y.in);
+        t->difference[at] =
+            st == RT_OK ? rt_scores_difference(&mine, &t->teacher[at], "mutual_information", &reason) : NAN;
+        if (st == RT_OK && reason)
+            t->reason = reason;
+        rt_scores_free(&mine);
+    }
+    rt_answers_free(&y);
+    return st;
+}
+
+/* Of every series, over the amounts. */
+static void put_shift_means(const rt_subject *u, const shifted *t, int64_t n, rt_json *j) {
+    rt_json_object_begin(j, "mean");
+    for (int i = 0; i <= FOLLOWED; i++) {
+        const bool extra = i == FOLLOWED;
+        const double *v = extra ? t->difference : t->s.value[i];
+        const char *reason = extra ? t->reason : t->s.reason[i];
+        double sum = 0;
+        if (extra ? !t->teacher : rt_metric_find(followed[i], u->regression) < 0)
+            continue;
+        for (int64_t k = 0; k < n; k++)
+            sum += v[k] / (double)n;
+        rt_json_f64_or(j, extra ? "mutual_information_difference" : followed[i], sum,
+                       reason ? reason : "not finite");
+    }
+    rt_json_object_end(j);
+}
+
+rt_status rt_assess_shift(rt_subject *u, int i, rt_json *j) {
+    const rt_shift *shift = u->s->shift[i];
+    double amount[STEPS];
+    char key[64];
+    shifted t = {.teacher = u->s->teacher_shift && !u->regression
+                                ? u->s->teacher_shift + (ptrdiff_t)i * RT_SHIFT_AMOUNTS
+                                : NULL};
+    const int64_t n = rt_shift_amounts(shift, u->s->row, amount);
+    RT_TRY(each_amount(u, shift, measure_amount, &t));
     snprintf(key, sizeof key, "shift:%s", shift->name);
-    put_series(u, key, amount, &s, n, j);
+    rt_json_object_begin(j, key);
+    put_series(u, amount, &t.s, n, j);
+    if (t.teacher)
+        rt_put_array(j, "mutual_information_difference", t.difference, n, t.reason);
+    put_shift_means(u, &t, n, j);
+    rt_json_object_end(j);
     return RT_OK;
 }

@@ -41,8 +41,10 @@ static const struct {
     {"training_seconds", "train s", -1},
     {"infer_seconds", "infer s", -1},
 };
-static const char CLASSIFICATION[] = "accuracy,nll,ece,nll_calibrated,brier,entropy,mutual_information,prr,parameters,flops";
-static const char REGRESSION[] = "nll,rmse,interval_error,total_variance,data_variance,knowledge_variance,parameters,flops";
+static const char CLASSIFICATION[] =
+    "accuracy,nll,ece,nll_calibrated,brier,entropy,mutual_information,prr,parameters,flops";
+static const char REGRESSION[] =
+    "nll,rmse,interval_error,total_variance,data_variance,knowledge_variance,parameters,flops";
 
 /* Names, titles and directions of a number by the last part of its path; what ends in "_corrupted" is like
  * the clean one. */
@@ -128,7 +130,11 @@ static rt_status test_table(rt_table *t, bool regression, const rt_table_options
     snprintf(t->title, sizeof t->title, "%s", "");
     t->ncolumns = 0;
     t->members = t->alone = true;
-    RT_TRY(add_listed(t, o->metrics ? o->metrics : regression ? REGRESSION : CLASSIFICATION, o->metrics != NULL));
+    RT_TRY(add_listed(t,
+                      o->metrics   ? o->metrics
+                      : regression ? REGRESSION
+                                   : CLASSIFICATION,
+                      o->metrics != NULL));
     return rt_table_print(t, o, out);
 }
 
@@ -153,8 +159,9 @@ static rt_status foreign_table(rt_table *t, const char *set, bool regression, co
 }
 
 static rt_status corrupt_table(rt_table *t, const rt_table_options *o, rt_str *out) {
-    static const char *const names[] = {"accuracy", "nll", "brier", "ece", "nll_calibrated", "ece_calibrated",
-                                        "rmse",     "entropy", "mutual_information"};
+    static const char *const names[] = {
+        "accuracy",          "nll", "brier", "ece", "nll_calibrated", "ece_calibrated", "rmse", "entropy",
+        "mutual_information"};
     char path[128];
     const rt_jval types = rt_jval_get(rt_jval_get(rt_assessment_sets(t->run[0]), "corrupt"), "types");
     snprintf(t->title, sizeof t->title, "corrupt: means over %lld types x %d severities",
@@ -190,10 +197,12 @@ static rt_status shift_table(rt_table *t, const char *set, const char *metric, c
 }
 
 static rt_status against_table(rt_table *t, const rt_table_options *o, rt_str *out) {
-    static const char *const names[] = {"kl", "entropy_difference", "mutual_information_difference", "agreement"};
+    static const char *const names[] = {"kl", "entropy_difference", "mutual_information_difference",
+                                        "agreement"};
     const char *teacher = "the teacher";
     char path[128];
-    (void)rt_jval_str(rt_jval_get(rt_jval_get(rt_assessment_sets(t->run[0]), "against"), "teacher"), &teacher);
+    (void)rt_jval_str(rt_jval_get(rt_jval_get(rt_assessment_sets(t->run[0]), "against"), "teacher"),
+                      &teacher);
     snprintf(t->title, sizeof t->title, "against %.100s", teacher);
     t->ncolumns = 0;
     for (int i = 0; i < RT_COUNT(names); i++) {

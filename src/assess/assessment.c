@@ -167,8 +167,9 @@ static void describe_decoded(rt_assessment *a) {
     rt_assess_info *i = &a->info;
     const struct {
         const char *key, **text;
-    } texts[] = {{"run", &i->run},   {"arch", &i->arch},           {"student", &i->student},  {"method", &i->method},
-                 {"data", &i->data}, {"data_hash", &i->data_hash}, {"command", &i->command}};
+    } texts[] = {{"run", &i->run},        {"arch", &i->arch}, {"student", &i->student},
+                 {"method", &i->method},  {"data", &i->data}, {"data_hash", &i->data_hash},
+                 {"command", &i->command}};
     const char *task = "";
     int64_t members = 1;
     for (int k = 0; k < RT_COUNT(texts); k++)
@@ -268,7 +269,8 @@ bool rt_assessment_value(const rt_assessment *a, const char *path, double *out, 
     return true;
 }
 
-bool rt_assessment_interval(const rt_assessment *a, const char *set, const char *name, double *lo, double *hi) {
+bool rt_assessment_interval(const rt_assessment *a, const char *set, const char *name, double *lo,
+                            double *hi) {
     const rt_jval pair = rt_jval_get(rt_jval_get(rt_jval_get(rt_assessment_sets(a), set), "interval"), name);
     return rt_jval_f64(rt_jval_at(pair, 0), lo) && rt_jval_f64(rt_jval_at(pair, 1), hi);
 }

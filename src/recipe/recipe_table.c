@@ -2,11 +2,11 @@
  * recipe_table.c - what the runs of a recipe measured, as tables beside the paper's.
  *
  *   columns: {id, label, value, scale, offset, digits, better, tolerance, runs, where}
- *   rows:    {id, label, runs, where, paper: {column: "13.2 ± 0.4"}}
+ *   rows:    {id, label, runs, where, value, paper: {column: "13.2 ± 0.4"}}
  *   claims:  {text, holds: "row.column < row.column"}
  *
  * A cell is offset + scale * value, averaged over all finished runs of the stage `runs` (the row's, or else
- * the column's) whose loops agree with `where` of both. `value` is a path in the run's metrics.json, from
+ * the column's) whose loops agree with `where` of both. `value`, the row's or else the column's, is a path in the run's metrics.json, from
  * "evaluation" on, or from the top with a leading "/". Deviations are those of a sample (n - 1). A cell is
  * reproduced when it is within the larger of the column's tolerance and twice the paper's deviation.
  */
@@ -113,6 +113,8 @@ static rt_status fill_cell(table *t, rt_jval row, rt_jval column, cell *c) {
            squares = 0;
     if (!*stage)
         stage = rt_jval_text(column, "runs");
+    if (*rt_jval_text(row, "value"))
+        path = rt_jval_text(row, "value");
     RT_TRY(read_where(t->r, row, &where));
     RT_TRY(read_where(t->r, column, &where));
     *c = (cell){.mean = NAN, .deviation = NAN};
