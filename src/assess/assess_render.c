@@ -176,6 +176,25 @@ static rt_status fill_grid(const rt_table *t, grid *g, rt_table_format format) {
     return RT_OK;
 }
 
+/* Why a cell has no number: for every column each reason once, with the mark that stands in the cell. */
+static void print_reasons(const rt_table *t, const char *lead, const char *mark, rt_str *out) {
+    for (int c = 0; c < t->ncolumns; c++)
+        for (int i = 0; i < t->nruns; i++) {
+            double v;
+            const char *reason = NULL, *earlier = NULL;
+            (void)rt_assessment_value(t->run[i], t->column[c].path, &v, &reason);
+            if (isfinite(v) || !reason)
+                continue;
+            bool said = false;
+            for (int k = 0; k < i && !said; k++) {
+                (void)rt_assessment_value(t->run[k], t->column[c].path, &v, &earlier);
+                said = !isfinite(v) && earlier && strcmp(earlier, reason) == 0;
+            }
+            if (!said)
+                rt_str_appendf(out, "%s%s %s: %s\n", lead, mark, t->column[c].title, reason);
+        }
+}
+
 /* ---- text ---- */
 
 static int width_of(const char *text) {
@@ -232,6 +251,7 @@ static void print_text(const rt_table *t, const grid *g, const rt_table_options 
             text_cell(o, at(g, r, c), column_width(g, c, spread), spread, r == 0, &due, out);
         rt_str_append_char(out, '\n');
     }
+    print_reasons(t, "  ", "-", out);
 }
 
 /* ---- the others ---- */
@@ -297,6 +317,12 @@ static void print_markdown(const rt_table *t, const grid *g, rt_str *out) {
         for (int c = 0; r == 0 && c < g->columns; c++)
             rt_str_appendf(out, "|%s%s", c == 0 ? ":---" : "---:", c + 1 == g->columns ? "|\n" : "");
     }
+    rt_str reasons;
+    rt_str_init(&reasons);
+    print_reasons(t, "- ", "no", &reasons);
+    if (reasons.len)
+        rt_str_appendf(out, "\n%s", rt_str_text(&reasons));
+    rt_str_deinit(&reasons);
 }
 
 static void print_latex(const rt_table *t, const grid *g, rt_str *out) {
@@ -321,6 +347,7 @@ static void print_latex(const rt_table *t, const grid *g, rt_str *out) {
         rt_str_append(out, r == 0 ? " \\\\\n\\hline\n" : " \\\\\n");
     }
     rt_str_append(out, "\\hline\n\\end{tabular}\n");
+    print_reasons(t, "% ", "-", out);
 }
 
 rt_status rt_table_print(const rt_table *t, const rt_table_options *o, rt_str *out) {

@@ -159,4 +159,6 @@ printf '{"broken": ' >one/metrics.json
 run eval one $data $few
 expect 0 "not stored" "metrics.json that is no JSON: a warning"
 check "and it is left alone" grep -q broken one/metrics.json
+run eval one $data --no-save
+check "an empty cell has its reason below the table" grep -q "mut.inf: needs" out
 finish
