@@ -103,21 +103,23 @@ RT_INLINE int64_t row_at(const geometry *g, int64_t c, int64_t member, int64_t l
     return ((image * ((c + 7) / 8) + cb) * g->h + y) * g->w * 8;
 }
 
-/* Rows [4 ty - halo, 4 ty + 4 + halo) of a block of channels, zero outside the image. */
+/* Rows [4 ty - halo, 4 ty + 4 + halo) of a block of channels. Rows outside the image become zero; columns
+ * outside it are, once clear_strip has seen to them. */
 static void fill_strip(float *strip, const source *s, const geometry *g, int64_t member, int64_t line,
                        int64_t cb, const wino_bound *bound, int64_t halo) {
     const int64_t width = strip_row(g), y0 = line % g->down * WINO_OUT - halo;
-    const size_t right = (size_t)(width - (halo + g->w) * 8) * sizeof(float);
     for (int64_t r = 0; r < WINO_OUT + 2 * halo; r++, strip += width) {
         if (y0 + r < 0 || y0 + r >= g->h) {
             memset(strip, 0, (size_t)width * sizeof(float));
             continue;
         }
         const int64_t at = row_at(g, s->c, member, line, cb, y0 + r);
-        memset(strip, 0, (size_t)(halo * 8) * sizeof(float));
-        wino_row(bound, s->steps->n, strip + halo * 8, s->x + at, at, g->w);
-        memset(strip + (halo + g->w) * 8, 0, right);
+        wino_load_row(bound, s->steps->n, strip + halo * 8, s->x + at, at, g->w);
     }
+}
+
+static void clear_strip(float *strip, const geometry *g) {
+    memset(strip, 0, (size_t)strip_floats(g) * sizeof(float));
 }
 
 /* ---- transforms of a group ---- */
@@ -241,28 +243,25 @@ typedef struct sink {
     float *sums; /* 2 x channels of a group of lines */
 } sink;
 
-/* sums += (y, y^2), or (y, y (x - mean)), of a row of a block of channels; at: where x's begins. */
-RT_INLINE void add_sums(const sink *to, const float *y, int64_t at, const geometry *g, int64_t member,
-                        int64_t cb) {
-    float *sum = to->sums + cb * 8, *square = sum + (g->dst_c + 7) / 8 * 8;
-    vf s = v_load(sum), q = v_load(square);
-    if (to->stats == RT_OP_BN_STATS) {
-        for (int64_t i = 0; i < 8 * g->w; i += 8) {
-            const vf v = v_load(y + i);
-            s += v;
-            q = v_fma(v, v, q);
-        }
-    } else {
-        const float *x = to->x + at;
-        const vf mean = v_load_part(to->coef + member * to->coef_group + cb * 8, g->dst_c - cb * 8);
-        for (int64_t i = 0; i < 8 * g->w; i += 8) {
-            const vf v = v_load(y + i);
-            s += v;
-            q = v_fma(v, v_load(x + i) - mean, q);
-        }
+/* A line of a block of channels from its strip to memory. */
+RT_INLINE void store_strip(const sink *to, float *strip, const geometry *g, int64_t member, int64_t line,
+                           int64_t cb, const wino_bound *bound, const wino_sum_kind kind) {
+    const int64_t y0 = line % g->down * WINO_OUT, rows = RT_MIN(WINO_OUT, g->h - y0);
+    const int64_t at = row_at(g, g->dst_c, member, line, cb, y0);
+    wino_sums sums = {.x = NULL};
+    if (kind == WINO_PRODUCTS)
+        sums.mean = v_load_part(to->coef + member * to->coef_group + cb * 8, g->dst_c - cb * 8);
+    for (int64_t r = 0; r < rows; r++) {
+        const int64_t row = at + r * g->w * 8;
+        if (kind == WINO_PRODUCTS)
+            sums.x = to->x + row;
+        wino_store_row(bound, to->steps->n, to->y + row, strip + r * strip_row(g), row, g->w, &sums, kind);
     }
-    v_store(sum, s);
-    v_store(square, q);
+    if (kind != WINO_NO_SUMS) {
+        float *s = to->sums + cb * 8, *q = s + (g->dst_c + 7) / 8 * 8;
+        v_store(s, v_load(s) + (sums.s[0] + sums.s[1]));
+        v_store(q, v_load(q) + (sums.q[0] + sums.q[1]));
+    }
 }
 
 RT_INLINE void store_lines(const sink *to, const float *m, float *strip, const geometry *g, lines l,
@@ -275,13 +274,12 @@ RT_INLINE void store_lines(const sink *to, const float *m, float *strip, const g
             for (int64_t tx = 0; tx < g->across; tx++)
                 output_tile(strip + tx * WINO_OUT * 8, row, m + tx * g->dst_p + cb * 8, position);
             wino_bind(bound, to->steps, to->in, l.member, cb * 8, g->dst_c);
-            const int64_t y0 = (l.first + k) % g->down * WINO_OUT;
-            for (int64_t r = 0; r < RT_MIN(WINO_OUT, g->h - y0); r++) {
-                const int64_t at = row_at(g, g->dst_c, l.member, l.first + k, cb, y0 + r);
-                wino_row(bound, to->steps->n, to->y + at, strip + r * row, at, g->w);
-                if (to->stats != RT_OP_NONE)
-                    add_sums(to, to->y + at, at, g, l.member, cb);
-            }
+            if (to->stats == RT_OP_BN_STATS)
+                store_strip(to, strip, g, l.member, l.first + k, cb, bound, WINO_SQUARES);
+            else if (to->stats == RT_OP_BN_GSTATS)
+                store_strip(to, strip, g, l.member, l.first + k, cb, bound, WINO_PRODUCTS);
+            else
+                store_strip(to, strip, g, l.member, l.first + k, cb, bound, WINO_NO_SUMS);
         }
 }
 
@@ -378,7 +376,7 @@ static void data_run(const void *state, const rt_problem *p, void *out, const vo
                      const rt_kern_ctx *ctx) {
     const job *j = state;
     const geometry g = geometry_of(p, &p->in[0], &p->out);
-    float *strip = ctx->scratch, *sums = strip + strip_floats(&g);
+    float *strip = ctx->scratch, *out_strip = strip + strip_floats(&g), *sums = out_strip + strip_floats(&g);
     float *v = sums + 2 * g.dst_p, *m = v + WINO_POS * g.position;
     const float *u = in[j->w];
     const source x = {.x = in[0], .c = g.src_c, .steps = &j->load[0], .in = in};
@@ -393,6 +391,7 @@ static void data_run(const void *state, const rt_problem *p, void *out, const vo
         to.coef = in[j->stats_coef];
         to.coef_group = sets > 1 ? g.dst_c : 0;
     }
+    clear_strip(strip, &g);
     for (int64_t member = 0; member < g.members; member++)
         for (int64_t first = 0; first < g.lines; first += g.group) {
             const lines l = {member, first, RT_MIN(g.group, g.lines - first)};
@@ -401,7 +400,7 @@ static void data_run(const void *state, const rt_problem *p, void *out, const vo
                 for (int64_t o = 0; o < g.dst_p; o += WINO_BLOCK)
                     product(m + pos * g.position + o, v + pos * g.position, u + (pos * g.dst_p + o) * g.src_c,
                             &g, l.count * g.across);
-            output_lines(&to, m, strip, &g, l);
+            output_lines(&to, m, out_strip, &g, l);
             if (to.stats != RT_OP_NONE)
                 flush_sums(ctx->side, &to, &g, member, sets);
         }
@@ -450,18 +449,20 @@ static void weights_run(const void *state, const rt_problem *p, void *out, const
     const job *j = state;
     const geometry g = geometry_of(p, &p->in[0], &p->in[j->dy]);
     const int64_t u_position = gradient_position(&g);
-    float *strip = ctx->scratch, *v = strip + strip_floats(&g);
+    float *strip = ctx->scratch, *dy_strip = strip + strip_floats(&g), *v = dy_strip + strip_floats(&g);
     float *z = v + WINO_POS * g.position, *du = z + WINO_POS * g.position;
     const source x = {.x = in[0], .c = g.src_c, .steps = &j->load[0], .in = in};
     const source dy = {.x = in[j->dy], .c = g.dst_c, .steps = &j->load[1], .in = in};
     memset(du, 0, (size_t)(WINO_POS * u_position) * sizeof(float));
     if ((g.dst_c + 7) / 8 * 8 < g.dst_p) /* data come in blocks of 8, products take 16 */
         memset(z, 0, (size_t)(WINO_POS * g.position) * sizeof(float));
+    clear_strip(strip, &g);
+    clear_strip(dy_strip, &g);
     for (int64_t member = 0; member < g.members; member++)
         for (int64_t first = 0; first < g.lines; first += g.group) {
             const lines l = {member, first, RT_MIN(g.group, g.lines - first)};
             input_lines(v, strip, &x, &g, l);
-            gradient_lines(z, strip, &dy, &g, l);
+            gradient_lines(z, dy_strip, &dy, &g, l);
             for (int64_t pos = 0; pos < WINO_POS; pos++)
                 for (int64_t o = 0; o < g.dst_p; o += WINO_BLOCK)
                     product_adjoint(du + pos * u_position + o * g.src_c, v + pos * g.position,
@@ -477,11 +478,19 @@ static bool pass_of(rt_op op, pass *which) {
     return op == RT_OP_CONV2D || op == RT_OP_CONV2D_BWD_DATA || op == RT_OP_CONV2D_BWD_WEIGHTS;
 }
 
+static void seal(job *j) {
+    wino_seal(&j->load[0]);
+    wino_seal(&j->load[1]);
+    wino_seal(&j->store);
+}
+
 /* The convolution alone, or a chain: steps of the loads, the convolution, steps of the store, statistics. */
 static bool job_of(const rt_problem *p, job *j) {
     *j = (job){.attr = p->attr, .w = 1, .dy = 1};
-    if (p->op != RT_OP_FUSED_CONV)
+    if (p->op != RT_OP_FUSED_CONV) {
+        seal(j);
         return p->nin == 2 && pass_of(p->op, &j->which);
+    }
     int at = 0;
     while (at < p->chain->n && !pass_of(p->chain->step[at].op, &j->which))
         at++;
@@ -502,6 +511,7 @@ static bool job_of(const rt_problem *p, job *j) {
             return false;
         }
     }
+    seal(j);
     return true;
 }
 
@@ -581,7 +591,7 @@ static rt_status prepare(const rt_problem *p, void **state, size_t *scratch) {
     const operands x = operands_of(p, j);
     const geometry g = geometry_of(p, x.src, x.dst);
     const int64_t du = j->which == BWD_WEIGHTS ? gradient_position(&g) : 0;
-    const int64_t floats = strip_floats(&g) + 2 * g.dst_p + WINO_POS * (2 * g.position + du);
+    const int64_t floats = 2 * strip_floats(&g) + 2 * g.dst_p + WINO_POS * (2 * g.position + du);
     *state = j;
     *scratch = (size_t)floats * sizeof(float);
     return RT_OK;

@@ -15,6 +15,7 @@
 #if V_W == 8
 
 #define WINO_STEPS(STEP)                                                                                     \
+    STEP(WINO_COPY, x)                                                                                       \
     STEP(WINO_AFFINE, v_fma(a, x, b))                   /* batch normalisation */                            \
     STEP(WINO_AFFINE_RELU, v_max(zero, v_fma(a, x, b))) /* and ReLU; NaN stays NaN */                        \
     STEP(WINO_SCALE, a *x)                                                                                   \
@@ -66,31 +67,72 @@ RT_INLINE void wino_bind(wino_bound *to, const wino_steps *s, const void *const 
     }
 }
 
-/* dst = step of src, n pixels; t: the operand's first pixel. */
-static inline void wino_step_row(const wino_bound *s, float *dst, const float *src, const float *t,
-                                 int64_t n) {
+/* Sums over what is stored: s = sum y and q = sum y^2 (WINO_SQUARES), or q = sum y (x - mean) (WINO_PRODUCTS).
+ * Even and odd pixels apart, or each sum would wait for the one before. */
+typedef enum wino_sum_kind { WINO_NO_SUMS, WINO_SQUARES, WINO_PRODUCTS } wino_sum_kind;
+typedef struct wino_sums {
+    vf s[2], q[2], mean;
+    const float *x;
+} wino_sums;
+
+RT_INLINE void wino_add(const wino_sum_kind kind, wino_sums *to, int odd, vf y, int64_t i) {
+    if (kind == WINO_NO_SUMS)
+        return;
+    to->s[odd] += y;
+    to->q[odd] = v_fma(y, kind == WINO_SQUARES ? y : v_load(to->x + i) - to->mean, to->q[odd]);
+}
+
+/* dst = step of src and its sums, n pixels; t: the operand's first pixel. */
+RT_INLINE void wino_step_row(const wino_bound *s, float *dst, const float *src, const float *t, int64_t n,
+                             wino_sums *sums, const wino_sum_kind kind) {
     const vf a = s->a, b = s->b, c = s->c, zero = v_set(0.0f);
-    (void)c;
+    wino_sums local = kind == WINO_NO_SUMS ? (wino_sums){.x = NULL} : *sums;
     switch (s->kind) {
-#define STEP(kind, value)                                                                                    \
-    case kind:                                                                                               \
-        for (int64_t i = 0; i < 8 * n; i += 8) {                                                             \
-            const vf x = v_load(src + i);                                                                    \
-            v_store(dst + i, value);                                                                         \
+#define STEP(name, value)                                                                                    \
+    case name: {                                                                                             \
+        int64_t i = 0;                                                                                       \
+        for (; i + 8 < 8 * n; i += 8) {                                                                      \
+            vf x = v_load(src + i), y = value;                                                               \
+            v_store(dst + i, y);                                                                             \
+            wino_add(kind, &local, 0, y, i);                                                                 \
+            i += 8;                                                                                          \
+            x = v_load(src + i), y = value;                                                                  \
+            v_store(dst + i, y);                                                                             \
+            wino_add(kind, &local, 1, y, i);                                                                 \
         }                                                                                                    \
-        break;
+        if (i < 8 * n) {                                                                                     \
+            const vf x = v_load(src + i), y = value;                                                         \
+            v_store(dst + i, y);                                                                             \
+            wino_add(kind, &local, 0, y, i);                                                                 \
+        }                                                                                                    \
+        break;                                                                                               \
+    }
         WINO_STEPS(STEP)
 #undef STEP
     }
+    (void)c;
+    (void)zero;
+    if (kind != WINO_NO_SUMS)
+        *sums = local;
 }
 
-/* dst = all steps of src; `at`: where this row begins in the operands. */
-static inline void wino_row(const wino_bound *s, int steps, float *dst, const float *src, int64_t at,
-                            int64_t n) {
-    if (steps == 0)
-        memcpy(dst, src, (size_t)(8 * n) * sizeof(float));
+RT_INLINE const float *wino_operand(const wino_bound *s, int64_t at) {
+    return s->t != NULL ? s->t + at : NULL;
+}
+
+/* dst = all steps of src; at: where this row begins in the operands. There is at least one step: wino_seal. */
+static inline void wino_load_row(const wino_bound *s, int steps, float *dst, const float *src, int64_t at,
+                                 int64_t n) {
     for (int k = 0; k < steps; k++)
-        wino_step_row(&s[k], dst, k == 0 ? src : dst, s[k].t + at, n);
+        wino_step_row(&s[k], dst, k == 0 ? src : dst, wino_operand(&s[k], at), n, NULL, WINO_NO_SUMS);
+}
+
+/* The same where src may be used up, with sums over dst. */
+RT_INLINE void wino_store_row(const wino_bound *s, int steps, float *dst, float *src, int64_t at, int64_t n,
+                              wino_sums *sums, const wino_sum_kind kind) {
+    for (int k = 0; k < steps - 1; k++)
+        wino_step_row(&s[k], src, src, wino_operand(&s[k], at), n, NULL, WINO_NO_SUMS);
+    wino_step_row(&s[steps - 1], dst, src, wino_operand(&s[steps - 1], at), n, sums, kind);
 }
 
 /* The steps of a chain that the kernels know; false for any other. shape: of the value they act on. */
@@ -142,6 +184,12 @@ static inline bool wino_add_step(wino_steps *to, const rt_problem *p, const rt_c
         return true;
     }
     return false;
+}
+
+/* No steps are a copy. */
+static inline void wino_seal(wino_steps *s) {
+    if (s->n == 0)
+        s->step[s->n++] = (wino_step){.kind = WINO_COPY, .tensor = -1, .table = -1};
 }
 
 #endif
