@@ -29,7 +29,7 @@
 #if V_W == 8
 
 enum { ROWS = 6, MAX_TILES = 64, MIN_GROUP = 32 };
-enum { MIN_TILES = 64, MIN_ROWS = 4, MIN_CHANNELS = 8, MAX_GRADIENT = 256 * 256 };
+enum { MIN_TILES = 16, MIN_ROWS = 4, MIN_CHANNELS = 8, MAX_GRADIENT = 256 * 256 };
 enum { NEAR = 1024 + 16, FAR = 2048 + 16, FARTHEST = 16384 + 16, DU_PAD = 16 };
 
 typedef enum pass { FWD, BWD_DATA, BWD_WEIGHTS } pass;
@@ -293,7 +293,7 @@ static void output_lines(const sink *to, const float *m, float *strip, const geo
 
 /* `rows` x 16 of C (row stride ldc), k steps: a[r arow + l acol], 16 floats b[l bstep]. add: on top of C. */
 RT_INLINE void tile(float *c, int64_t ldc, const float *a, int64_t arow, int64_t acol, const float *b,
-                    int64_t bstep, int64_t k, const bool add, const int rows) {
+                    int64_t bstep, int64_t k, bool add, const int rows) {
     vf lo[ROWS], hi[ROWS];
 #pragma GCC unroll 6
     for (int r = 0; r < rows; r++) {
@@ -353,9 +353,10 @@ static void product(float *m, const float *v, const float *u, const geometry *g,
 #undef CALL
 }
 
-/* du (src, 16) += v (tiles, src)' z (tiles, 16) at one position. */
-static void product_adjoint(float *du, const float *v, const float *z, const geometry *g, int64_t tiles) {
-#define CALL(n) tile(du + i * WINO_BLOCK, WINO_BLOCK, v + i, 1, g->src_p, z, g->dst_p, tiles, true, n)
+/* du (src, 16) = v (tiles, src)' z (tiles, 16) at one position; add: on top of what it is. */
+static void product_adjoint(float *du, const float *v, const float *z, const geometry *g, int64_t tiles,
+                            bool add) {
+#define CALL(n) tile(du + i * WINO_BLOCK, WINO_BLOCK, v + i, 1, g->src_p, z, g->dst_p, tiles, add, n)
     IN_PARTS(g->src_c, i, CALL);
 #undef CALL
 }
@@ -411,15 +412,21 @@ static void data_run(const void *state, const rt_problem *p, void *out, const vo
 
 /* ---- gradient of the weights ---- */
 
-static int64_t gradient_position(const geometry *g) {
-    return g->src_c * g->dst_p + DU_PAD;
+/* Floats of dU of one block of 16 output channels. */
+static int64_t gradient_block(const geometry *g) {
+    return WINO_POS * (g->src_c * WINO_BLOCK + DU_PAD);
 }
 
-/* dw (o, i, 3, 3) of dU [36][o/16][i][16 o], a vector of o at a time. */
-static void gradient_taps(float *dw, const float *du, int64_t position, int64_t I, int64_t O) {
-    for (int64_t o = 0; o < O; o += 8)
+/* Blocks of dU that are kept at a time: all of them, unless one group of lines is the whole slice. */
+static int64_t gradient_blocks(const geometry *g) {
+    return g->members == 1 && g->group == g->lines ? 1 : g->dst_p / WINO_BLOCK;
+}
+
+/* dw (o, i, 3, 3) of dU [36][i][16 o] for `count` channels o, a vector of o at a time. */
+static void gradient_taps(float *dw, const float *du, int64_t position, int64_t I, int64_t count) {
+    for (int64_t o = 0; o < count; o += 8)
         for (int64_t i = 0; i < I; i++) {
-            const float *u = du + (o / WINO_BLOCK * I + i) * WINO_BLOCK + o % WINO_BLOCK;
+            const float *u = du + i * WINO_BLOCK + o;
             vf half[WINO_TAPS][WINO_IN];
             float taps[9][8];
 #pragma GCC unroll 6
@@ -438,22 +445,24 @@ static void gradient_taps(float *dw, const float *du, int64_t position, int64_t 
                 for (int b = 0; b < WINO_TAPS; b++)
                     v_store(taps[k * WINO_TAPS + b], t[b]);
             }
-            for (int64_t l = 0; l < RT_MIN(8, O - o); l++)
+            for (int64_t l = 0; l < RT_MIN(8, count - o); l++)
                 for (int64_t k = 0; k < 9; k++)
                     dw[((o + l) * I + i) * 9 + k] = taps[k][l];
         }
 }
 
+/* dU is summed over groups of lines before it is transformed back. Where one group is all there is, each block
+ * of 16 output channels is transformed as soon as it is made: dU of many channels would leave the caches. */
 static void weights_run(const void *state, const rt_problem *p, void *out, const void *const *in,
                         const rt_kern_ctx *ctx) {
     const job *j = state;
     const geometry g = geometry_of(p, &p->in[0], &p->in[j->dy]);
-    const int64_t u_position = gradient_position(&g);
     float *strip = ctx->scratch, *dy_strip = strip + strip_floats(&g), *v = dy_strip + strip_floats(&g);
-    float *z = v + WINO_POS * g.position, *du = z + WINO_POS * g.position;
+    float *z = v + WINO_POS * g.position, *du = z + WINO_POS * g.position, *dw = out;
     const source x = {.x = in[0], .c = g.src_c, .steps = &j->load[0], .in = in};
     const source dy = {.x = in[j->dy], .c = g.dst_c, .steps = &j->load[1], .in = in};
-    memset(du, 0, (size_t)(WINO_POS * u_position) * sizeof(float));
+    const int64_t block = gradient_block(&g), u_position = block / WINO_POS;
+    const bool at_once = gradient_blocks(&g) == 1;
     if ((g.dst_c + 7) / 8 * 8 < g.dst_p) /* data come in blocks of 8, products take 16 */
         memset(z, 0, (size_t)(WINO_POS * g.position) * sizeof(float));
     clear_strip(strip, &g);
@@ -461,14 +470,22 @@ static void weights_run(const void *state, const rt_problem *p, void *out, const
     for (int64_t member = 0; member < g.members; member++)
         for (int64_t first = 0; first < g.lines; first += g.group) {
             const lines l = {member, first, RT_MIN(g.group, g.lines - first)};
+            const bool begun = member > 0 || first > 0;
             input_lines(v, strip, &x, &g, l);
             gradient_lines(z, dy_strip, &dy, &g, l);
-            for (int64_t pos = 0; pos < WINO_POS; pos++)
-                for (int64_t o = 0; o < g.dst_p; o += WINO_BLOCK)
-                    product_adjoint(du + pos * u_position + o * g.src_c, v + pos * g.position,
-                                    z + pos * g.position + o, &g, l.count * g.across);
+            for (int64_t o = 0; o < g.dst_p; o += WINO_BLOCK) {
+                float *to = at_once ? du : du + o / WINO_BLOCK * block;
+                for (int64_t pos = 0; pos < WINO_POS; pos++)
+                    product_adjoint(to + pos * u_position, v + pos * g.position, z + pos * g.position + o, &g,
+                                    l.count * g.across, begun);
+                if (at_once)
+                    gradient_taps(dw + o * g.src_c * 9, to, u_position, g.src_c,
+                                  RT_MIN(WINO_BLOCK, g.dst_c - o));
+            }
         }
-    gradient_taps(out, du, u_position, g.src_c, g.dst_c);
+    for (int64_t o = 0; o < g.dst_p && !at_once; o += WINO_BLOCK)
+        gradient_taps(dw + o * g.src_c * 9, du + o / WINO_BLOCK * block, u_position, g.src_c,
+                      RT_MIN(WINO_BLOCK, g.dst_c - o));
 }
 
 /* ---- what a problem asks for ---- */
@@ -542,10 +559,12 @@ static bool worthwhile(const rt_problem *p, const job *j) {
     if (w[2] != WINO_TAPS || w[3] != WINO_TAPS)
         return false;
     const int64_t tiles = ((s[2] + WINO_OUT - 1) / WINO_OUT) * ((s[3] + WINO_OUT - 1) / WINO_OUT);
-    return s[1] >= MIN_CHANNELS && d[1] >= MIN_CHANNELS &&
-           RT_MAX(s[1], d[1]) * (s[3] + WINO_OUT) <= WINO_OUT * (FARTHEST - 4 * WINO_BLOCK) &&
-           s[0] >= MIN_ROWS && s[0] * tiles >= MIN_TILES && 2 * s[2] * s[3] >= tiles * WINO_OUT * WINO_OUT &&
-           (j->which != BWD_WEIGHTS || s[1] * d[1] <= MAX_GRADIENT);
+    const bool fits = RT_MAX(s[1], d[1]) * (s[3] + WINO_OUT) <= WINO_OUT * (FARTHEST - 4 * WINO_BLOCK);
+    if (s[1] < MIN_CHANNELS || d[1] < MIN_CHANNELS || !fits || s[0] < MIN_ROWS || s[0] * tiles < MIN_TILES ||
+        2 * s[2] * s[3] < tiles * WINO_OUT * WINO_OUT)
+        return false;
+    const geometry g = geometry_of(p, x.src, x.dst);
+    return j->which != BWD_WEIGHTS || gradient_blocks(&g) == 1 || s[1] * d[1] <= MAX_GRADIENT;
 }
 
 static bool supports(const rt_problem *p) {
@@ -590,8 +609,8 @@ static rt_status prepare(const rt_problem *p, void **state, size_t *scratch) {
     }
     const operands x = operands_of(p, j);
     const geometry g = geometry_of(p, x.src, x.dst);
-    const int64_t du = j->which == BWD_WEIGHTS ? gradient_position(&g) : 0;
-    const int64_t floats = 2 * strip_floats(&g) + 2 * g.dst_p + WINO_POS * (2 * g.position + du);
+    const int64_t du = j->which == BWD_WEIGHTS ? gradient_blocks(&g) * gradient_block(&g) : 0;
+    const int64_t floats = 2 * strip_floats(&g) + 2 * g.dst_p + WINO_POS * 2 * g.position + du;
     *state = j;
     *scratch = (size_t)floats * sizeof(float);
     return RT_OK;
