@@ -54,11 +54,11 @@ static bool is_bn_relu(const rt_node *d) {
 }
 
 /* Whether step s of chain u is the mask of a ReLU behind batch normalisation; c gets that value. */
-static bool is_bn_mask(const rt_graph *g, const rt_node *u, const rt_chain_step *s, rt_val *c) {
+static bool is_bn_mask(const fuse *f, const rt_node *u, const rt_chain_step *s, rt_val *c) {
     if (s->op != RT_OP_RELU_BWD || s->swap || s->attr.alpha != 0)
         return false;
     *c = u->in[s->arg[0]];
-    return is_bn_relu(rt_graph_node(g, *c));
+    return f->store_of[*c] == 0 && is_bn_relu(rt_graph_node(f->w.from, *c));
 }
 
 /* Whether the kernel would compute node v. */
@@ -122,7 +122,7 @@ static rt_status analyse(fuse *f) {
         const rt_node *ud = rt_graph_node(g, u);
         for (int i = 0; i < ud->chain->n; i++) {
             rt_val c;
-            if (is_bn_mask(g, ud, &ud->chain->step[i], &c))
+            if (is_bn_mask(f, ud, &ud->chain->step[i], &c))
                 f->taken[c]++;
         }
     }
@@ -169,7 +169,7 @@ static void add_chain(parts *p, const fuse *f, const rt_node *d, int first, bool
         rt_val c;
         if (i == 0)
             attr.n = 0; /* the mark of remat: nothing is left to share */
-        if (!second && is_bn_mask(f->w.from, d, s, &c)) {
+        if (!second && is_bn_mask(f, d, s, &c)) {
             const rt_node *b = rt_graph_node(f->w.from, c);
             add_step(p, RT_OP_BN_RELU_BWD, (rt_attr){.members = b->chain->step[0].attr.members},
                      f->w.map[b->in[0]], f->w.map[b->in[b->chain->step[0].arg[0]]]);
@@ -182,11 +182,13 @@ static void add_chain(parts *p, const fuse *f, const rt_node *d, int first, bool
     }
 }
 
-/* The chain that makes operand i of convolution d, if nobody needs its value. */
+/* The chain that makes operand i of convolution d, if nobody needs its value and no convolution before it has
+ * it in its store. */
 static const rt_node *load_chain(const fuse *f, const rt_node *d, int i, int what) {
     const rt_val c = d->in[i];
     const bool data = i == 0 || d->op == RT_OP_CONV2D_BWD_WEIGHTS;
-    return (what & LOADS) != 0 && data && f->taken[c] > 0 && f->taken[c] == f->w.uses[c]
+    return (what & LOADS) != 0 && data && f->store_of[c] == 0 && f->taken[c] > 0 &&
+                   f->taken[c] == f->w.uses[c]
                ? rt_graph_node(f->w.from, c)
                : NULL;
 }
