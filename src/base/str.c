@@ -84,6 +84,22 @@ void rt_str_appendf(rt_str *s, const char *fmt, ...) {
     va_end(ap);
 }
 
+void rt_str_append_shell(rt_str *s, const char *word) {
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%^";
+    if (*word && strspn(word, plain) == strlen(word)) {
+        rt_str_append(s, word);
+        return;
+    }
+    rt_str_append_char(s, '\'');
+    for (; *word; word++) {
+        if (*word == '\'')
+            rt_str_append(s, "'\\''");
+        else
+            rt_str_append_char(s, *word);
+    }
+    rt_str_append_char(s, '\'');
+}
+
 rt_status rt_str_status(const rt_str *s) {
     return s->st;
 }

@@ -21,6 +21,7 @@ void rt_str_append(rt_str *s, const char *text);
 void rt_str_append_n(rt_str *s, const char *text, size_t n);
 void rt_str_append_char(rt_str *s, char c);
 void rt_str_appendf(rt_str *s, const char *fmt, ...) RT_PRINTF(2, 3);
+void rt_str_append_shell(rt_str *s, const char *word); /* as a shell reads one word: quoted if need be */
 rt_status rt_str_status(const rt_str *s) RT_MUST_CHECK;
 const char *rt_str_text(const rt_str *s); /* never NULL */
 

@@ -28,21 +28,9 @@ static const rt_param_info *find_param(const char *key, size_t n) {
 }
 
 void cli_append_quoted(rt_str *out, const char *word) {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%^";
     if (out->len)
         rt_str_append_char(out, ' ');
-    if (*word && strspn(word, plain) == strlen(word)) {
-        rt_str_append(out, word);
-        return;
-    }
-    rt_str_append_char(out, '\'');
-    for (; *word; word++) {
-        if (*word == '\'')
-            rt_str_append(out, "'\\''");
-        else
-            rt_str_append_char(out, *word);
-    }
-    rt_str_append_char(out, '\'');
+    rt_str_append_shell(out, word);
 }
 
 /* One flag beginning at argv[*at]; key has n characters and `glued` is the value written in the same word, or

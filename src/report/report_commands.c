@@ -24,11 +24,11 @@ rt_status rt_report_hint(const rt_report *p, rt_str *out) {
             rt_str_append(out, "retort eval");
         data = data_of(r);
         rt_str_append_char(out, ' ');
-        rt_report_quote(out, r->path);
+        rt_str_append_shell(out, r->path);
     }
     if (data) {
         rt_str_append(out, " --data ");
-        rt_report_quote(out, data);
+        rt_str_append_shell(out, data);
     }
     return rt_str_status(out);
 }
@@ -47,11 +47,11 @@ static void put_repeat(const rt_report_run *r, rt_str *out) {
     rt_str_init(&config);
     rt_str_appendf(&config, "%s/config.yaml", r->path);
     rt_str_appendf(&words, "retort %s --config ", r->teacher ? "distill" : "train");
-    rt_report_quote(&words, rt_str_text(&config));
+    rt_str_append_shell(&words, rt_str_text(&config));
     rt_str_append(&words, " --out ");
     rt_str_clear(&config);
     rt_str_appendf(&config, "%s-again", r->path);
-    rt_report_quote(&words, rt_str_text(&config));
+    rt_str_append_shell(&words, rt_str_text(&config));
     put_command("the same training again", rt_str_text(&words), out);
     rt_str_deinit(&words);
     rt_str_deinit(&config);

@@ -59,22 +59,6 @@ void rt_report_base64(rt_str *out, const uint8_t *data, size_t n) {
     }
 }
 
-void rt_report_quote(rt_str *out, const char *word) {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=:,./@%^";
-    if (*word && strspn(word, plain) == strlen(word)) {
-        rt_str_append(out, word);
-        return;
-    }
-    rt_str_append_char(out, '\'');
-    for (; *word; word++) {
-        if (*word == '\'')
-            rt_str_append(out, "'\\''");
-        else
-            rt_str_append_char(out, *word);
-    }
-    rt_str_append_char(out, '\'');
-}
-
 void rt_report_si(rt_str *out, double v) {
     static const char *const units[] = {"", "&#8239;k", "&#8239;M", "&#8239;G", "&#8239;T"};
     size_t u = 0;

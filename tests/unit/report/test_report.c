@@ -142,7 +142,7 @@ static void test_quote(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         rt_str s;
         rt_str_init(&s);
-        rt_report_quote(&s, cases[i].in);
+        rt_str_append_shell(&s, cases[i].in);
         assert_string_equal(rt_str_text(&s), cases[i].out);
         rt_str_deinit(&s);
     }
