@@ -6,6 +6,8 @@
  *     sequential   model after model: the mean of those before it, with weight m/(m+1), stays as it is while
  *                  the X of model m is learned
  *
+ *     distil       optionally, a few passes of distillation from the models
+ *
  * What was learned belongs to the renumbered models; the matrices that are left behind are those of the models
  * as they were given, P times the permutation.
  */
@@ -193,6 +195,15 @@ rt_status rt_average_by_perm(rt_average *a) {
             RT_TRY_GOTO(leave_matrix(&p, m, k));
         RT_TRY_GOTO(leave_model(&p, m));
     }
+    RT_TRY_GOTO(rt_perm_distill(a,
+                                &(rt_perm_distillation){.epochs = a->c->perm_distill,
+                                                        .batch = a->c->perm_batch,
+                                                        .lr = a->c->perm_distill_lr,
+                                                        .temperature = 3,
+                                                        .alpha = 0.9,
+                                                        .augment = p.t.augment,
+                                                        .seed = p.t.seed + 1},
+                                a->out));
     a->keep_scale = true; /* the mean was learned as it is */
 done:
     perm_deinit(&p);

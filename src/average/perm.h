@@ -85,4 +85,14 @@ rt_status rt_perm_train(const rt_average *a, const rt_perm_models *m, const rt_p
 rt_status rt_perm_mean(const rt_perm_models *m, rt_perm_options o, const float *x, float *out, float *pm,
                        rt_pool *pool) RT_MUST_CHECK;
 
+/* ---- afterwards (perm_distill.c) ---- */
+typedef struct rt_perm_distillation {
+    int64_t epochs, batch;
+    double lr, temperature, alpha; /* of SGD, falling as a cosine; of the softmax; weight of the models */
+    rt_augment augment;
+    uint64_t seed;
+} rt_perm_distillation;
+/* Trains block on the mean of the models' predictions. */
+rt_status rt_perm_distill(const rt_average *a, const rt_perm_distillation *d, float *block) RT_MUST_CHECK;
+
 #endif

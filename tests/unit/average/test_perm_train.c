@@ -148,6 +148,19 @@ static double learn(planted *p, int64_t epochs, double tau, float *x, float *pm)
     return loss;
 }
 
+/* Units of a group whose largest share is not the planted one. */
+static int64_t count_wrong(const planted *p, int group, const float *pm) {
+    const rt_sym_group *g = &p->a.sym.group[group];
+    int64_t wrong = 0;
+    for (int64_t r = 0; r < g->n; r++) {
+        int64_t best = 0;
+        for (int64_t j = 1; j < g->n; j++)
+            best = pm[r * g->n + j] > pm[r * g->n + best] ? j : best;
+        wrong += best != p->perm[g->offset + r];
+    }
+    return wrong;
+}
+
 static void test_planted(void **state) {
     (void)state;
     static const struct {
@@ -162,21 +175,64 @@ static void test_planted(void **state) {
         OK(rt_calloc(&pm, (size_t)rt_perm_floats(&p.a.sym, 2), sizeof *pm));
         const double loss = learn(&p, cases[i].epochs, 1, x, pm);
         int64_t wrong = 0;
-        for (int k = 0; k < p.a.sym.groups; k++) {
-            const rt_sym_group *g = &p.a.sym.group[k];
-            for (int64_t r = 0; r < g->n; r++) {
-                const float *row = pm + rt_perm_offset(&p.a.sym, 1, k) + r * g->n;
-                int64_t best = 0;
-                for (int64_t j = 1; j < g->n; j++)
-                    best = row[j] > row[best] ? j : best;
-                wrong += best != p.perm[g->offset + r];
-            }
-        }
+        for (int k = 0; k < p.a.sym.groups; k++)
+            wrong += count_wrong(&p, k, pm + rt_perm_offset(&p.a.sym, 1, k));
         if (wrong > 0)
             fail_msg("%s: %lld of %lld units are wrong, loss %g", cases[i].arch, (long long)wrong,
                      (long long)p.a.sym.total, loss);
         rt_free(x);
         rt_free(pm);
+        close_planted(&p);
+    }
+}
+
+/* The method with its defaults (and little training) finds wide planted permutations: it starts from matched
+ * weights. */
+static void test_method(void **state) {
+    (void)state;
+    static const char *const archs[] = {"mlp:64,64", "mlp:512"};
+    static const char *const orders[] = {"joint", "sequential"};
+    for (int64_t i = 0; i < RT_COUNT(archs); i++) {
+        planted p;
+        rt_config c;
+        rt_model *model = NULL;
+        float *aligned[2] = {0}, *matrix[8] = {0};
+        open_planted(&p, archs[i], 1);
+        OK(rt_config_init(&c));
+        OK(rt_config_set(&c, RT_VERB_AVERAGE, "perm-epochs", "1", "test", false));
+        OK(rt_config_set(&c, RT_VERB_AVERAGE, "perm-distill", i == 0 ? "1" : "0", "test", false));
+        OK(rt_config_set(&c, RT_VERB_AVERAGE, "perm-order", orders[i], "test", false));
+        OK(rt_model_create(&model, rt_student_get_config(p.a.student), p.a.data, 0, 1, 1));
+        p.a.c = &c;
+        p.a.loaded = &model;
+        p.a.aligned = aligned;
+        p.a.matrix = matrix;
+        OK(rt_calloc(&p.a.out, (size_t)p.a.floats, sizeof *p.a.out));
+        OK(rt_calloc(&p.a.perms, (size_t)p.a.sym.total * 2, sizeof *p.a.perms));
+        OK(rt_calloc(&p.a.used, 2, sizeof *p.a.used));
+        p.a.used[0] = p.a.used[1] = true;
+        for (int m = 0; m < 2; m++)
+            rt_perm_identity(&p.a.sym, rt_average_perms(&p.a, m));
+        OK(rt_average_by_perm(&p.a));
+        for (int k = 0; k < p.a.sym.groups; k++) {
+            const rt_sym_group *g = &p.a.sym.group[k];
+            assert_int_equal(count_wrong(&p, k, *rt_average_matrix(&p.a, 1, k)), 0);
+            double sum = 0;
+            for (int64_t j = 0; j < g->n; j++)
+                sum += (double)(*rt_average_matrix(&p.a, 1, k))[j];
+            assert_true(fabs(sum - 1) < 1e-3);
+        }
+        if (i > 0) /* without distillation: the mean of what is left behind */
+            for (int64_t j = 0; j < p.a.floats; j++)
+                assert_true(fabsf(p.a.out[j] - 0.5f * (p.block[0][j] + aligned[1][j])) < 1e-4f);
+        for (int k = 0; k < 8; k++)
+            rt_free(matrix[k]);
+        rt_free(aligned[1]);
+        rt_free(p.a.out);
+        rt_free(p.a.perms);
+        rt_free(p.a.used);
+        rt_model_destroy(&model);
+        rt_config_deinit(&c);
         close_planted(&p);
     }
 }
@@ -203,6 +259,7 @@ static void test_threads(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_planted), cmocka_unit_test(test_threads)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_planted), cmocka_unit_test(test_method),
+                                       cmocka_unit_test(test_threads)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
