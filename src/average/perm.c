@@ -183,6 +183,8 @@ static void leave_statistics(perm *p) {
 rt_status rt_average_by_perm(rt_average *a) {
     perm p;
     const bool matched = strcmp(a->c->perm_start, "match") == 0;
+    /* measured on validation rows: it helps means of many models, not those of two */
+    const int64_t distill = a->c->perm_distill >= 0 ? a->c->perm_distill : a->models > 2 ? 3 : 0;
     rt_status st;
     RT_TRY_GOTO(perm_init(&p, a));
     if (matched)
@@ -196,7 +198,7 @@ rt_status rt_average_by_perm(rt_average *a) {
         RT_TRY_GOTO(leave_model(&p, m));
     }
     RT_TRY_GOTO(rt_perm_distill(a,
-                                &(rt_perm_distillation){.epochs = a->c->perm_distill,
+                                &(rt_perm_distillation){.epochs = distill,
                                                         .batch = a->c->perm_batch,
                                                         .lr = a->c->perm_distill_lr,
                                                         .temperature = 3,
