@@ -117,7 +117,7 @@ static rt_status learn_sequential(perm *p) {
     rt_status st = RT_OK;
     rt_perm_training t = p->t;
     rt_perm_models two = p->all;
-    RT_TRY(rt_alloc(&next, (size_t)a->floats * sizeof *next));
+    RT_TRY(rt_calloc(&next, (size_t)a->floats, sizeof *next)); /* zeros between parameters, too */
     memcpy(a->out, p->blocks[0], (size_t)a->floats * sizeof *a->out);
     for (int m = 1; m < a->models; m++) {
         const float *pair[2] = {a->out, p->blocks[m]};
