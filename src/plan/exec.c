@@ -8,6 +8,7 @@
  */
 #include "base/alloc.h"
 #include "base/size.h"
+#include "base/timer.h"
 #include "kern/kern.h"
 #include "plan/plan_int.h"
 #include <string.h>
@@ -142,10 +143,20 @@ static void copy_rows(const rt_exec *e, const rt_action *a, uint8_t *slice_data,
     }
 }
 
+/* Around every action; a branch where nobody wants to know. */
+static double clock_start(const rt_run *run) {
+    return run->profile != NULL ? rt_time_now() : 0;
+}
+static void clock_stop(const rt_run *run, const rt_action *a, double start) {
+    if (run->profile != NULL)
+        run->profile[a->id] += rt_time_now() - start;
+}
+
 static void run_phase(const rt_exec *e, int phase, int64_t slice, const rt_run *run, int worker) {
     const rt_actions *l = &e->p->slice_actions[phase];
     for (int64_t i = 0; i < l->n; i++) {
         const rt_action *a = &l->a[i];
+        const double start = clock_start(run);
         if (a->kind == RT_ACT_STEP)
             run_step(e, &e->p->step[a->index], slice, run, worker);
         else if (a->kind == RT_ACT_GATHER)
@@ -153,6 +164,7 @@ static void run_phase(const rt_exec *e, int phase, int64_t slice, const rt_run *
                       false);
         else if (e->output[a->index] != NULL)
             copy_rows(e, a, resolve(e, &a->src, slice), e->output[a->index], slice, true);
+        clock_stop(run, a, start);
     }
 }
 
@@ -169,6 +181,7 @@ static void reduce(const rt_exec *e, const rt_action *a, int64_t lo, int64_t hi)
 }
 
 static void run_global(const rt_exec *e, const rt_action *a, const rt_run *run, int worker) {
+    const double start = clock_start(run);
     switch (a->kind) {
     case RT_ACT_STEP:
         run_step(e, &e->p->step[a->index], 0, run, worker);
@@ -187,6 +200,7 @@ static void run_global(const rt_exec *e, const rt_action *a, const rt_run *run, 
     case RT_ACT_EMIT:
         break;
     }
+    clock_stop(run, a, start);
 }
 
 static bool skip_prologue(const rt_exec *e, const rt_action *a, const rt_run *run) {
@@ -295,6 +309,7 @@ static void shared_member(rt_exec *e, const rt_run *run, rt_pool *pool) {
 void rt_exec_run(rt_exec *const *e, const rt_run *run, int n, rt_pool *pool) {
     const int workers = rt_pool_workers(pool);
     int i = 0;
+    RT_ASSERT(workers == 1 || n == 0 || run[0].profile == NULL);
     if (n >= workers || n > 1) {
         /* whole members while there are enough for every worker; the rest is shared */
         const int whole = workers > 1 ? n - n % workers : n;

@@ -124,6 +124,7 @@ rt_status rt_plan_compile(rt_plan **out, const rt_graph *g, rt_plan_options o) {
     RT_TRY_GOTO(rt_pass_select(p, vi, mask));
     RT_TRY_GOTO(rt_pass_schedule(p, vi));
     RT_TRY_GOTO(rt_pass_memory(p, vi, (o.skip & (1u << RT_PASS_MEMORY)) == 0));
+    rt_plan_number(p);
     *out = p;
     p = NULL;
 done:

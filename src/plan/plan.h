@@ -47,6 +47,17 @@ size_t rt_plan_bytes(const rt_plan *p);            /* workspace of one exec */
 int64_t rt_plan_slices(const rt_plan *p);
 double rt_plan_flops(const rt_plan *p); /* of one run over the whole batch */
 
+/* What one action of a plan (a kernel, a sum over slices, a copy) costs in one run over the whole batch. */
+typedef struct rt_action_cost {
+    const char *kind;   /* "convolution, data gradient", "element-wise chain", "sum over slices", ... */
+    const char *kernel; /* its implementation: "wino", "onednn", ...; "-" where there is no choice */
+    rt_shape shape;     /* of the result, in one slice */
+    double flops;       /* counted as direct convolutions and products */
+    double bytes;       /* operands and results, each once per slice */
+} rt_action_cost;
+int64_t rt_plan_actions(const rt_plan *p);
+rt_action_cost rt_plan_action_cost(const rt_plan *p, int64_t i);
+
 rt_status rt_exec_create(rt_exec **out, const rt_plan *p,
                          rt_pool *pool) RT_MUST_CHECK; /* plan and pool outlive it */
 void rt_exec_destroy(rt_exec **e);
@@ -63,6 +74,8 @@ typedef struct rt_run {
     uint64_t seed, step;
     bool
         params_unchanged; /* since this exec's last run: work that depends on parameters alone is kept (inference) */
+    double *
+        profile; /* NULL, or the seconds of every action of the plan, which the run adds to; one worker only */
 } rt_run;
 /* Runs several execs (members) of any plans at once over the pool. */
 void rt_exec_run(rt_exec *const *e, const rt_run *run, int n, rt_pool *pool);

@@ -60,6 +60,7 @@ typedef struct rt_action {
     int32_t index;    /* step, input slot, output, or parameter slot */
     int32_t level;    /* within a section: actions of one level are independent */
     bool params_only; /* prologue: depends on parameters alone */
+    int32_t id;       /* place in the plan, from 0 (rt_plan_number) */
     rt_ref src, dst;
     rt_desc desc;
     int32_t groups;
@@ -85,6 +86,7 @@ struct rt_plan {
     size_t slice_bytes, global_bytes, const_bytes;
     uint8_t *consts;
     int ninputs, nfeeds, nslots, noutputs;
+    int32_t nactions;
 };
 
 /* Per value of the rewritten graph; made by schedule, used by memory and lower. */
@@ -124,6 +126,7 @@ rt_status rt_problem_make(rt_problem *out, rt_arena *a, const rt_graph *g, rt_va
                           rt_layout outl) RT_MUST_CHECK;
 /* Whether k solves p (of at most RT_OP_MAX_IN inputs) with the layouts it asks for, which in and out get. k->layouts is not NULL. */
 bool rt_problem_suits(const rt_kern *k, const rt_problem *p, rt_layout *in, rt_layout *out);
+void rt_plan_number(rt_plan *p); /* gives its actions their ids */
 rt_status rt_actions_add(rt_actions *l, rt_action a) RT_MUST_CHECK;
 bool rt_is_view(const rt_graph *g, rt_val v);
 
