@@ -154,5 +154,17 @@ rt_status cli_train(rt_cli *c, cli_train_run run) RT_MUST_CHECK;
 /* Most multiplications and additions per second that the workers of a pool can do together, measured
  * (peak.c). */
 double cli_peak_flops(rt_pool *pool, double seconds);
+/* Most bytes per second they read and write together, from and to memory. */
+rt_status cli_peak_bandwidth(double *out, rt_pool *pool, double seconds) RT_MUST_CHECK;
+
+/* ---- bench --layers (bench_layers.c) ---- */
+typedef struct cli_bench_step {
+    rt_step *step;
+    rt_step_io io;
+    const rt_params *params;
+    int members;
+} cli_bench_step;
+/* Of a pool of one worker; peak as of cli_peak_flops. */
+rt_status cli_bench_layers(rt_cli *c, const cli_bench_step *what, rt_pool *pool, double peak) RT_MUST_CHECK;
 
 #endif

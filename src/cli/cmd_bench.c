@@ -11,6 +11,8 @@
  * gradients, Adam. Its matrices are as hard as in the middle of training, so that Sinkhorn takes all its
  * iterations.
  *
+ * With --layers the time of a training step is split by kind of work instead: bench_layers.c.
+ *
  *     attainable fraction = (M x FLOP of a training step / median time) / (measured FMA peak of the threads)
  */
 #include "average/perm.h"
@@ -89,17 +91,22 @@ static rt_status measure(bench *b, timing *out, rt_status (*once)(bench *)) {
     return RT_OK;
 }
 
+static rt_step_io step_io(const bench *b) {
+    return (rt_step_io){.x = b->x,
+                        .label = b->label,
+                        .rows = b->batch,
+                        .t = b->t,
+                        .lr = b->lr,
+                        .seeds = b->seeds,
+                        .temperature = 4,
+                        .pair = {0, 1},
+                        .teacher = b->teacher_rows,
+                        .teacher_blocks = b->teacher_blocks};
+}
+
 static rt_status train_once(bench *b) {
-    rt_step_io io = {.x = b->x,
-                     .label = b->label,
-                     .rows = b->batch,
-                     .t = b->t++,
-                     .lr = b->lr,
-                     .seeds = b->seeds,
-                     .temperature = 4,
-                     .pair = {0, 1},
-                     .teacher = b->teacher_rows,
-                     .teacher_blocks = b->teacher_blocks};
+    const rt_step_io io = step_io(b);
+    b->t++;
     return rt_step_run(b->step, &io);
 }
 
@@ -122,6 +129,17 @@ static rt_status infer_once(bench *b) {
 }
 
 /* ---- setting up ---- */
+
+static rt_status bench_pool(bench *b) {
+    rt_config *k = &b->c->config;
+    if (k->layers) {
+        RT_FAIL_IF(k->perm, RT_E_USAGE, "--layers looks at training, --perm measures something else");
+        RT_FAIL_IF(k->threads > 1, RT_E_USAGE, "--layers times one thread; got --threads %lld",
+                   (long long)k->threads);
+        k->threads = 1;
+    }
+    return cli_pool_create(b->c, &b->pool);
+}
 
 static rt_status bench_net(bench *b) {
     const rt_config *k = &b->c->config;
@@ -210,7 +228,7 @@ static rt_status bench_teachers(bench *b, rt_distill_config *what) {
 }
 
 /* A small learning rate: thousands of steps on random labels must stay finite, and cost no less for it. */
-static rt_status bench_train(bench *b) {
+static rt_status bench_step(bench *b) {
     rt_step_options o = {.batch = b->batch,
                          .members = b->members,
                          .optimiser = "sgd",
@@ -230,7 +248,19 @@ static rt_status bench_train(bench *b) {
     }
     b->step_flops = rt_step_flops(b->step);
     b->bytes = rt_step_bytes(b->step);
+    return RT_OK;
+}
+
+static rt_status bench_train(bench *b) {
+    RT_TRY(bench_step(b));
     return measure(b, &b->train, train_once);
+}
+
+static rt_status bench_layers(bench *b) {
+    RT_TRY(bench_step(b));
+    const cli_bench_step what = {
+        .step = b->step, .io = step_io(b), .params = b->params, .members = b->members};
+    return cli_bench_layers(b->c, &what, b->pool, b->peak);
 }
 
 static rt_status bench_perm(bench *b) {
@@ -386,10 +416,14 @@ rt_status cli_cmd_bench(rt_cli *c) {
     rt_str out;
     rt_str_init(&out);
     rt_status st;
-    RT_TRY_GOTO(cli_pool_create(c, &b.pool));
+    RT_TRY_GOTO(bench_pool(&b));
     RT_TRY_GOTO(bench_net(&b));
     RT_TRY_GOTO(bench_data(&b));
     b.peak = cli_peak_flops(b.pool, 0.2);
+    if (c->config.layers) {
+        st = bench_layers(&b);
+        goto done;
+    }
     RT_TRY_GOTO(c->config.perm ? bench_perm(&b) : bench_train(&b));
     b.train_memory = rt_memory_peak();
     RT_TRY_GOTO(bench_infer(&b));

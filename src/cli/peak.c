@@ -1,10 +1,15 @@
 /*
- * peak.c - what this machine can do at most: fused multiply-adds on registers, on every worker at once.
+ * peak.c - what this machine can do at most: fused multiply-adds on registers, and bytes to and from memory,
+ * on every worker at once.
  *
  * An FMA takes about four cycles and two can start per cycle, so eight independent sums would keep the unit
  * busy; twelve leave room, and fit the sixteen registers together with the two factors. The best of many
  * short rounds counts, because other work on the machine can only make a round slower.
+ *
+ * Bandwidth is that of the triad a = b + s c on arrays larger than any cache: 12 bytes per element. That a line
+ * is also read before it is written is not counted, neither here nor in the traffic of a plan.
  */
+#include "base/alloc.h"
 #include "base/timer.h"
 #include "cli/cli.h"
 #include "kern/kern.h"
@@ -12,7 +17,7 @@
 #include <immintrin.h>
 #endif
 
-enum { SUMS = 12, ITERATIONS = 100000, ROUNDS_MIN = 5 };
+enum { SUMS = 12, ITERATIONS = 100000, ROUNDS_MIN = 5, TRIAD_FLOATS = 1 << 24 };
 
 /* Each kernel makes ITERATIONS x SUMS vector FMAs and returns something that depends on all of them. */
 typedef float (*fma_kernel)(float seed);
@@ -102,4 +107,41 @@ double cli_peak_flops(rt_pool *pool, double seconds) {
         best = RT_MAX(best, rate);
     }
     return best;
+}
+
+/* ---- memory ---- */
+
+typedef struct triad_ctx {
+    float *a;
+    const float *b, *c;
+    int64_t part; /* elements of a job */
+} triad_ctx;
+
+static void run_triad(void *ctx, int64_t job, int worker) {
+    (void)worker;
+    const triad_ctx *t = ctx;
+    float *restrict a = t->a + job * t->part;
+    const float *restrict b = t->b + job * t->part, *restrict c = t->c + job * t->part;
+    for (int64_t i = 0; i < t->part; i++)
+        a[i] = b[i] + 0.5f * c[i];
+}
+
+rt_status cli_peak_bandwidth(double *out, rt_pool *pool, double seconds) {
+    const int workers = rt_pool_workers(pool);
+    float *block = NULL;
+    RT_TRY(rt_alloc(&block, 3 * (size_t)TRIAD_FLOATS * sizeof *block));
+    for (int64_t i = 0; i < 3 * (int64_t)TRIAD_FLOATS; i++)
+        block[i] = 1; /* pages that were never written may all be the same one */
+    triad_ctx t = {
+        .a = block, .b = block + TRIAD_FLOATS, .c = block + 2 * TRIAD_FLOATS, .part = TRIAD_FLOATS / workers};
+    double best = 0, end = rt_time_now() + seconds;
+    for (int i = 0; i < ROUNDS_MIN || rt_time_now() < end; i++) {
+        double s = rt_time_now();
+        rt_pool_run(pool, run_triad, &t, workers);
+        s = rt_time_now() - s;
+        best = RT_MAX(best, s > 0 ? 3 * sizeof *block * (double)(t.part * workers) / s : 0);
+    }
+    rt_free(block);
+    *out = best;
+    return RT_OK;
 }

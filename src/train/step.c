@@ -440,7 +440,8 @@ static void bind(rt_step *s, program *p, int i, int member) {
         rt_exec_bind_feed(e, p->what.feed_j, &io->pair[1]);
     s->lanes[i].member = member;
     s->wave_exec[i] = e;
-    s->wave_run[i] = (rt_run){.seed = io->seeds ? io->seeds[member] : 0, .step = (uint64_t)io->t};
+    s->wave_run[i] =
+        (rt_run){.seed = io->seeds ? io->seeds[member] : 0, .step = (uint64_t)io->t, .profile = io->profile};
 }
 
 static rt_status run_wave(rt_step *s) {

@@ -135,6 +135,7 @@ typedef struct rt_step_io {
     const float *teacher; /* (members, teachers, rows, outputs): stored outputs, member-major in each batch */
     const float *const *teacher_blocks; /* parameters of teachers that run inside the step */
     const float *ood;                   /* (members, rows, row...) */
+    double *profile; /* NULL, or added to: seconds of the actions of rt_step_plan, with one worker */
 } rt_step_io;
 rt_status rt_step_run(rt_step *s, const rt_step_io *io) RT_MUST_CHECK;
 /* Compiles the step for a smaller last batch ahead of time, so that running allocates nothing. */
