@@ -51,6 +51,11 @@ static void touch(block *b, int64_t t) {
     b->last = RT_MAX(b->last, t);
 }
 
+/* The only slice's part is the sum itself, made where its readers look for it. */
+static bool is_whole_sum(const rt_plan *p, const rt_node *d) {
+    return d->type.kind == RT_KIND_SUM && p->slices == 1;
+}
+
 /* The block a reader sees: the completed sum for global readers of a SUM, else the value's own. */
 static block *read_block(mem *m, rt_val v) {
     const rt_val r = root(m->vi, v);
@@ -67,6 +72,14 @@ static void set_bytes(block *b, const rt_desc *d, bool global) {
     b->global = global;
 }
 
+/* A step makes its result at t. */
+static void make(mem *m, const rt_pstep *s, int64_t t, bool in_section) {
+    const bool whole = is_whole_sum(m->p, rt_graph_node(m->p->g, s->v));
+    block *b = whole ? &m->b[sum_block(m, s->v)] : &m->b[s->v];
+    set_bytes(b, &s->p.out, in_section || whole);
+    touch(b, t);
+}
+
 static void visit(mem *m, const rt_action *a, int64_t t, bool in_section) {
     rt_plan *p = m->p;
     switch (a->kind) {
@@ -78,17 +91,13 @@ static void visit(mem *m, const rt_action *a, int64_t t, bool in_section) {
             if (b != NULL)
                 touch(b, t);
         }
-        set_bytes(&m->b[s->v], &s->p.out, in_section);
-        touch(&m->b[s->v], t);
+        make(m, s, t, in_section);
         if (a->params_only) {
             touch(&m->b[s->v], 0);
             touch(&m->b[s->v], INT64_MAX / 2);
         }
-        if (s->side > 0) {
-            const rt_pstep *side = &p->step[s->side];
-            set_bytes(&m->b[side->v], &side->p.out, in_section);
-            touch(&m->b[side->v], t);
-        }
+        if (s->side > 0)
+            make(m, &p->step[s->side], t, in_section);
         if (s->scratch > 0) {
             block *c = &m->b[scratch_block(m, a->index)];
             c->bytes = s->scratch;
@@ -261,6 +270,12 @@ static rt_ref ref_of(const mem *m, rt_val v, bool part) {
     return (rt_ref){.place = RT_PLACE_GLOBAL, .offset = offset};
 }
 
+/* Where the step of v puts its result. */
+static rt_ref made_ref(const mem *m, rt_val v) {
+    const rt_node *d = rt_graph_node(m->p->g, v);
+    return ref_of(m, v, d->type.kind != RT_KIND_GLOBAL && !is_whole_sum(m->p, d));
+}
+
 static rt_status constants(mem *m) {
     rt_plan *p = m->p;
     size_t total = 0;
@@ -302,11 +317,9 @@ static void resolve(mem *m, rt_actions *l) {
             const rt_node *d = rt_graph_node(p->g, s->v);
             for (int k = 0; k < d->nin; k++)
                 s->in[k] = ref_of(m, d->in[k], false);
-            s->out = ref_of(m, s->v, true);
-            if (d->type.kind == RT_KIND_GLOBAL)
-                s->out = ref_of(m, s->v, false);
+            s->out = made_ref(m, s->v);
             if (s->side > 0)
-                p->step[s->side].out = ref_of(m, p->step[s->side].v, true);
+                p->step[s->side].out = made_ref(m, p->step[s->side].v);
             if (s->scratch > 0) {
                 const block *b = &m->b[scratch_block(m, a->index)];
                 s->scratch_ref =

@@ -10,7 +10,8 @@
  * Global work is then moved to the latest section that still serves its readers: gradients and running
  * statistics end up together in the last section, which all workers share, and only batch statistics make
  * workers wait (switched off, everything runs as early as it can). What depends on parameters and feeds
- * alone is the prologue (section -1). Second copies made by remat run in the phase of their first reader.
+ * alone is the prologue (section -1). Second copies made by remat run in the phase of their first reader. The
+ * part of a single slice is the sum: then there is nothing to complete.
  */
 #include "base/alloc.h"
 #include "plan/plan_int.h"
@@ -119,7 +120,7 @@ static rt_status fill(rt_plan *p, rt_vinfo *vi, int32_t *level) {
         if (is_slice(d)) {
             if (!p->step[vi[v].step].rides)
                 RT_TRY(rt_actions_add(&p->slice_actions[vi[v].phase], step));
-            if (d->type.kind == RT_KIND_SUM) {
+            if (d->type.kind == RT_KIND_SUM && p->slices > 1) {
                 const rt_action sum = {
                     .kind = RT_ACT_REDUCE, .index = vi[v].step, .desc = p->step[vi[v].step].p.out};
                 RT_TRY(rt_actions_add(&p->section[vi[v].section], sum));

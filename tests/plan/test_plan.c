@@ -531,14 +531,17 @@ static void test_print_and_errors(void **state) {
     net t;
     build(&t, 7);
     rt_plan *p = NULL;
-    assert_int_equal(rt_plan_compile(&p, t.g, (rt_plan_options){0}), RT_OK);
-    rt_str s;
-    rt_str_init(&s);
-    rt_plan_print(p, &s);
-    assert_non_null(strstr(rt_str_text(&s), "phase 0"));
-    assert_non_null(strstr(rt_str_text(&s), "sum over slices"));
-    rt_str_deinit(&s);
-    rt_plan_destroy(&p);
+    for (int whole = 0; whole < 2; whole++) { /* sums are completed only where there are several slices */
+        assert_int_equal(rt_plan_compile(&p, t.g, (rt_plan_options){.slice = 1, .whole_batch = whole}), RT_OK);
+        rt_str s;
+        rt_str_init(&s);
+        rt_plan_print(p, &s);
+        assert_non_null(strstr(rt_str_text(&s), "phase 0"));
+        assert_int_equal(strstr(rt_str_text(&s), "sum over slices") == NULL, rt_plan_slices(p) == 1);
+        assert_true(whole == (rt_plan_slices(p) == 1));
+        rt_str_deinit(&s);
+        rt_plan_destroy(&p);
+    }
     rt_graph_output(t.g, "bad", rt_add(t.g, t.leaf[0], rt_graph_scalar(t.g, 1.0)));
     assert_int_not_equal(rt_plan_compile(&p, t.g, (rt_plan_options){0}), RT_OK);
     assert_null(p);
