@@ -217,10 +217,7 @@ typedef struct runs {
     int64_t lo, hi;
 } runs;
 
-static void whole_member(void *ctx, int64_t job, int worker) {
-    const runs *r = ctx;
-    rt_exec *e = r->e[job];
-    const rt_run *run = &r->run[job];
+void rt_exec_run_here(rt_exec *e, const rt_run *run, int worker) {
     const rt_plan *p = e->p;
     for (int64_t i = 0; i < p->prologue.n; i++)
         if (!skip_prologue(e, &p->prologue.a[i], run))
@@ -232,6 +229,11 @@ static void whole_member(void *ctx, int64_t job, int worker) {
         for (int64_t i = 0; i < p->section[ph].n; i++)
             run_global(e, &p->section[ph].a[i], run, worker);
     }
+}
+
+static void whole_member(void *ctx, int64_t job, int worker) {
+    const runs *r = ctx;
+    rt_exec_run_here(r->e[job], &r->run[job], worker);
 }
 
 /* ---- members whose slices are shared by all workers ---- */

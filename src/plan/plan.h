@@ -79,6 +79,8 @@ typedef struct rt_run {
 } rt_run;
 /* Runs several execs (members) of any plans at once over the pool. */
 void rt_exec_run(rt_exec *const *e, const rt_run *run, int n, rt_pool *pool);
+/* One exec from beginning to end on the calling worker: for jobs that have more to do than run it. */
+void rt_exec_run_here(rt_exec *e, const rt_run *run, int worker);
 
 /* The reference: every node in order by reference kernels on the whole batch, f32 or f64. Allocates; for
  * tests and oracles. */

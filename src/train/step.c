@@ -6,14 +6,17 @@
  * All members share the plan. What a member owns are its values and its optimiser state:
  *
  *     members:   values | state            one block each, for all members
- *     lanes:     exec (workspace) | gradient | logits | loss        two per worker, sixteen of small members
+ *     lanes:     exec (workspace) | gradient | logits
  *
- * Each step runs the members in waves of as many as there are lanes. So memory for workspaces and gradients
- * grows with the threads, not with the members, and 50 members need little more than 50 blocks of weights.
- * Waves change nothing in the result, because members never meet.
+ * Small members run one per worker: a job is a whole step of a member, the update included, and the worker's lane
+ * stays in its cache from member to member. Nobody waits before the end. Of large members two lanes per worker run
+ * at a time, in waves, and all workers share them. So memory for workspaces and gradients grows with the threads,
+ * not with the members, and 50 members need little more than 50 blocks of weights. None of this changes the
+ * result, because members never meet.
  *
  * The update runs over fixed chunks of the block (cut where decay changes, at most CHUNK floats), so that one
- * large member keeps all workers busy. A clipped norm is the sum of the chunks' sums of squares, in order.
+ * large member keeps all workers busy. A clipped norm is the sum of the chunks' sums of squares, in order. A
+ * member whose loss or gradient is not finite keeps its parameters.
  */
 #include "base/alloc.h"
 #include "base/size.h"
@@ -34,10 +37,17 @@ typedef struct lane {
     float *grad;   /* block */
     float *logits; /* (batch, outputs) */
     float loss;
-    int member;     /* this wave */
+    int member;     /* at present */
     double *square; /* per chunk: sums of squares of the gradient */
     double gscale;
 } lane;
+
+/* What a step of a member came to. */
+typedef struct outcome {
+    float loss;
+    double norm; /* of the gradient if it is clipped, else 0 */
+    double correct;
+} outcome;
 
 /* The step compiled for one number of rows. */
 typedef struct program {
@@ -60,7 +70,7 @@ struct rt_step {
     int64_t row_floats, outputs, floats;
     int slots; /* state floats per parameter */
     int nlanes;
-    bool whole_batch;
+    bool whole_batch; /* small members: lanes are the workers' */
     float *values, *state; /* (members, floats), (members, slots * floats) */
     lane *lanes;
     chunk *chunks;
@@ -68,7 +78,9 @@ struct rt_step {
     program programs[PLANS];
     rt_exec **wave_exec;
     rt_run *wave_run;
-    int wave; /* lanes in use */
+    outcome *outcomes; /* per member */
+    int *todo;         /* members of this step */
+    program *program;  /* and its plan */
     const rt_step_io *io;
     size_t bytes;
 };
@@ -251,9 +263,8 @@ static rt_status step_init(rt_step *s) {
     s->floats = rt_params_floats(s->params);
     s->slots = rt_optim_slots(s->rule);
     s->whole_batch = s->o.slice == 0 && rt_whole_batch(3 * rt_student_flops(s->what.student), s->o.members);
-    /* small members have small workspaces, and workers that meet less often */
-    const int64_t lanes = (s->whole_batch ? 16 : 2) * (int64_t)rt_pool_workers(s->pool);
-    s->nlanes = (int)RT_MIN((int64_t)s->o.members, lanes);
+    const int workers = rt_pool_workers(s->pool);
+    s->nlanes = s->whole_batch ? workers : RT_MIN(s->o.members, 2 * workers);
 
     double blocks = (double)s->o.members * (1 + s->slots) + s->nlanes;
     RT_TRY(rt_memory_check((size_t)RT_MIN(blocks * (double)s->floats * 4, 9e18),
@@ -265,6 +276,8 @@ static rt_status step_init(rt_step *s) {
     cut_chunks(s, s->chunks);
     RT_TRY(rt_calloc(&s->wave_exec, (size_t)s->nlanes, sizeof(void *)));
     RT_TRY(rt_calloc(&s->wave_run, (size_t)s->nlanes, sizeof *s->wave_run));
+    RT_TRY(rt_calloc(&s->outcomes, (size_t)s->o.members, sizeof *s->outcomes));
+    RT_TRY(rt_calloc(&s->todo, (size_t)s->o.members, sizeof *s->todo));
     RT_TRY(rt_calloc(&s->lanes, (size_t)s->nlanes, sizeof *s->lanes));
     for (int i = 0; i < s->nlanes; i++) {
         RT_TRY(alloc_floats(s, &s->lanes[i].grad, 1, s->floats));
@@ -306,6 +319,8 @@ void rt_step_destroy(rt_step **step) {
     rt_free(s->lanes);
     rt_free(s->wave_exec);
     rt_free(s->wave_run);
+    rt_free(s->outcomes);
+    rt_free(s->todo);
     rt_free(s->chunks);
     rt_free(s->values);
     rt_free(s->state);
@@ -335,20 +350,20 @@ double rt_step_flops(const rt_step *s) {
 
 /* ---- the step ---- */
 
-static void square_job(void *ctx, int64_t job, int worker) {
-    (void)worker;
-    rt_step *s = ctx;
-    const chunk *c = &s->chunks[job % s->nchunks];
-    lane *l = &s->lanes[job / s->nchunks];
-    l->square[job % s->nchunks] =
+static void square_chunk(const rt_step *s, lane *l, int64_t k) {
+    const chunk *c = &s->chunks[k];
+    l->square[k] =
         c->rule.grad_scale * c->rule.grad_scale * rt_optim_sum_squares(l->grad + c->lo, c->n);
 }
 
-static void update_job(void *ctx, int64_t job, int worker) {
+static void square_job(void *ctx, int64_t job, int worker) {
     (void)worker;
     rt_step *s = ctx;
-    const chunk *c = &s->chunks[job % s->nchunks];
-    const lane *l = &s->lanes[job / s->nchunks];
+    square_chunk(s, &s->lanes[job / s->nchunks], job % s->nchunks);
+}
+
+static void update_chunk(rt_step *s, const lane *l, int64_t k) {
+    const chunk *c = &s->chunks[k];
     float *m = s->state + l->member * s->slots * s->floats;
     rt_optim o = {.rule = s->rule,
                   .lr = s->io->lr[l->member] * c->rule.lr_scale,
@@ -365,24 +380,21 @@ static void update_job(void *ctx, int64_t job, int worker) {
                   s->slots > 1 ? m + s->floats + c->lo : NULL, c->n);
 }
 
-static rt_status clip(rt_step *s) {
-    for (int i = 0; i < s->wave; i++)
-        s->lanes[i].gscale = 1;
-    if (s->o.clip_norm <= 0)
-        return RT_OK;
-    rt_pool_run(s->pool, square_job, s, s->wave * s->nchunks);
-    for (int i = 0; i < s->wave; i++) {
-        lane *l = &s->lanes[i];
-        double sum = 0;
-        for (int64_t k = 0; k < s->nchunks; k++)
-            sum += l->square[k];
-        double norm = sqrt(sum);
-        RT_FAIL_IF(!isfinite(norm), RT_E_NUMERIC, "member %d, step %lld: the gradient is not finite",
-                   l->member, (long long)s->io->t + 1);
-        if (norm > s->o.clip_norm)
-            l->gscale = s->o.clip_norm / norm;
-    }
-    return RT_OK;
+static void update_job(void *ctx, int64_t job, int worker) {
+    (void)worker;
+    rt_step *s = ctx;
+    update_chunk(s, &s->lanes[job / s->nchunks], job % s->nchunks);
+}
+
+/* The factor of a clipped gradient, from the chunks' squares. */
+static void clip(const rt_step *s, lane *l) {
+    double sum = 0;
+    for (int64_t k = 0; k < s->nchunks; k++)
+        sum += l->square[k];
+    const double norm = sqrt(sum);
+    s->outcomes[l->member].norm = norm;
+    if (norm > s->o.clip_norm)
+        l->gscale = s->o.clip_norm / norm;
 }
 
 /* Right answers of all student members (member-major rows), as a number of samples. */
@@ -439,47 +451,100 @@ static void bind(rt_step *s, program *p, int i, int member) {
     if (p->what.feed_j >= 0)
         rt_exec_bind_feed(e, p->what.feed_j, &io->pair[1]);
     s->lanes[i].member = member;
-    s->wave_exec[i] = e;
-    s->wave_run[i] =
-        (rt_run){.seed = io->seeds ? io->seeds[member] : 0, .step = (uint64_t)io->t, .profile = io->profile};
+    s->lanes[i].gscale = 1;
 }
 
-static rt_status run_wave(rt_step *s) {
+static rt_run run_of(const rt_step *s, int member) {
     const rt_step_io *io = s->io;
-    rt_exec_run(s->wave_exec, s->wave_run, s->wave, s->pool);
-    for (int i = 0; i < s->wave; i++) {
-        const lane *l = &s->lanes[i];
-        RT_FAIL_IF(!isfinite(l->loss), RT_E_NUMERIC,
-                   "member %d, step %lld: the loss is not finite (%g); a smaller --lr, --warmup or "
-                   "--clip-norm may help",
-                   l->member, (long long)io->t + 1, (double)l->loss);
-        if (io->losses)
-            io->losses[l->member] = l->loss;
-        if (io->correct && !s->what.regression)
-            io->correct[l->member] = count_correct(l->logits, io->label + l->member * io->rows, io->rows,
-                                                   rt_student_members(s->what.student), s->outputs);
+    return (rt_run){
+        .seed = io->seeds ? io->seeds[member] : 0, .step = (uint64_t)io->t, .profile = io->profile};
+}
+
+static void note_outcome(rt_step *s, const lane *l) {
+    const rt_step_io *io = s->io;
+    outcome *o = &s->outcomes[l->member];
+    *o = (outcome){.loss = l->loss};
+    if (io->correct && !s->what.regression)
+        o->correct = count_correct(l->logits, io->label + l->member * io->rows, io->rows,
+                                   rt_student_members(s->what.student), s->outputs);
+}
+
+static rt_status report_outcome(const rt_step *s, int member) {
+    const rt_step_io *io = s->io;
+    const outcome *o = &s->outcomes[member];
+    RT_FAIL_IF(!isfinite(o->loss), RT_E_NUMERIC,
+               "member %d, step %lld: the loss is not finite (%g); a smaller --lr, --warmup or --clip-norm "
+               "may help",
+               member, (long long)io->t + 1, (double)o->loss);
+    RT_FAIL_IF(!isfinite(o->norm), RT_E_NUMERIC, "member %d, step %lld: the gradient is not finite", member,
+               (long long)io->t + 1);
+    if (io->losses)
+        io->losses[member] = o->loss;
+    if (io->correct && !s->what.regression)
+        io->correct[member] = o->correct;
+    return RT_OK;
+}
+
+/* The whole step of a small member. */
+static void member_job(void *ctx, int64_t job, int worker) {
+    rt_step *s = ctx;
+    const int member = s->todo[job];
+    lane *l = &s->lanes[worker];
+    bind(s, s->program, worker, member);
+    const rt_run run = run_of(s, member);
+    rt_exec_run_here(s->program->exec[worker], &run, worker);
+    note_outcome(s, l);
+    if (s->o.clip_norm > 0) {
+        for (int64_t k = 0; k < s->nchunks; k++)
+            square_chunk(s, l, k);
+        clip(s, l);
     }
-    RT_TRY(clip(s));
-    rt_pool_run(s->pool, update_job, s, s->wave * s->nchunks);
+    if (!isfinite(s->outcomes[member].loss) || !isfinite(s->outcomes[member].norm))
+        return;
+    for (int64_t k = 0; k < s->nchunks; k++)
+        update_chunk(s, l, k);
+}
+
+/* Members todo[lo .. lo + n), one per lane. */
+static rt_status run_wave(rt_step *s, int lo, int n) {
+    for (int i = 0; i < n; i++) {
+        bind(s, s->program, i, s->todo[lo + i]);
+        s->wave_exec[i] = s->program->exec[i];
+        s->wave_run[i] = run_of(s, s->todo[lo + i]);
+    }
+    rt_exec_run(s->wave_exec, s->wave_run, n, s->pool);
+    if (s->o.clip_norm > 0)
+        rt_pool_run(s->pool, square_job, s, n * s->nchunks);
+    for (int i = 0; i < n; i++) {
+        note_outcome(s, &s->lanes[i]);
+        if (s->o.clip_norm > 0)
+            clip(s, &s->lanes[i]);
+        RT_TRY(report_outcome(s, s->lanes[i].member));
+    }
+    rt_pool_run(s->pool, update_job, s, n * s->nchunks);
     return RT_OK;
 }
 
 rt_status rt_step_run(rt_step *s, const rt_step_io *io) {
-    program *p = find_program(s, io->rows);
-    if (!p) {
+    rt_status st = RT_OK;
+    s->program = find_program(s, io->rows);
+    if (!s->program) {
         RT_TRY(rt_step_prepare(s, io->rows));
-        p = find_program(s, io->rows);
+        s->program = find_program(s, io->rows);
     }
     s->io = io;
-    s->wave = 0;
-    for (int m = 0; m < s->o.members; m++) {
+    int n = 0;
+    for (int m = 0; m < s->o.members; m++)
         if (!io->active || io->active[m])
-            bind(s, p, s->wave++, m);
-        if (s->wave == s->nlanes || (m == s->o.members - 1 && s->wave > 0)) {
-            RT_TRY(run_wave(s));
-            s->wave = 0;
-        }
+            s->todo[n++] = m;
+    if (s->whole_batch) {
+        rt_pool_run(s->pool, member_job, s, n);
+        for (int i = 0; i < n && st == RT_OK; i++)
+            st = report_outcome(s, s->todo[i]);
+    } else {
+        for (int lo = 0; lo < n && st == RT_OK; lo += s->nlanes)
+            st = run_wave(s, lo, RT_MIN(s->nlanes, n - lo));
     }
     s->io = NULL;
-    return RT_OK;
+    return st;
 }
