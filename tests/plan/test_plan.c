@@ -532,7 +532,8 @@ static void test_print_and_errors(void **state) {
     build(&t, 7);
     rt_plan *p = NULL;
     for (int whole = 0; whole < 2; whole++) { /* sums are completed only where there are several slices */
-        assert_int_equal(rt_plan_compile(&p, t.g, (rt_plan_options){.slice = 1, .whole_batch = whole}), RT_OK);
+        const rt_plan_options o = {.slice = 1, .whole_batch = whole};
+        assert_int_equal(rt_plan_compile(&p, t.g, o), RT_OK);
         rt_str s;
         rt_str_init(&s);
         rt_plan_print(p, &s);

@@ -146,9 +146,20 @@ RT_INLINE vf v_load_n(const float *p, int64_t n) {
 RT_INLINE void v_store_n(float *p, vf x, int64_t n) {
 #if defined(__AVX512F__)
     _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1u), (__m512)x);
-#elif defined(__AVX2__)
-    const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    _mm256_maskstore_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lane), (__m256)x);
+#elif defined(__AVX2__) /* masked stores take a dozen cycles and more on AMD */
+    __m128 q = _mm256_castps256_ps128((__m256)x);
+    if (n & 4) {
+        _mm_storeu_ps(p, q);
+        q = _mm256_extractf128_ps((__m256)x, 1);
+        p += 4;
+    }
+    if (n & 2) {
+        _mm_storel_pi((__m64 *)(void *)p, q);
+        q = _mm_movehl_ps(q, q);
+        p += 2;
+    }
+    if (n & 1)
+        _mm_store_ss(p, q);
 #else
     for (int i = 0; i < n; i++)
         p[i] = x[i];
@@ -245,9 +256,39 @@ RT_INLINE void v_transpose(vf r[V_W]) {
 /* dst[j][i] = src[i][j] for V_W x V_W floats; strides of their rows. */
 RT_INLINE void v_transpose_tile(float *dst, int64_t dst_row, const float *src, int64_t src_row) {
     vf r[V_W];
+#if defined(__AVX2__) && !defined(__AVX512F__)
+    /* quarters of rows i and i + 4 side by side as they are loaded: two rounds instead of three */
+#pragma GCC unroll 2
+    for (int h = 0; h < 2; h++) {
+        __m256 q[4];
+#pragma GCC unroll 4
+        for (int i = 0; i < 4; i++)
+            q[i] = _mm256_insertf128_ps(
+                _mm256_castps128_ps256(_mm_loadu_ps(src + i * src_row + 4 * h)),
+                _mm_loadu_ps(src + (i + 4) * src_row + 4 * h), 1);
+        const __m256 a = _mm256_unpacklo_ps(q[0], q[1]), b = _mm256_unpackhi_ps(q[0], q[1]),
+                     c = _mm256_unpacklo_ps(q[2], q[3]), d = _mm256_unpackhi_ps(q[2], q[3]);
+        r[4 * h] = (vf)_mm256_shuffle_ps(a, c, 0x44);
+        r[4 * h + 1] = (vf)_mm256_shuffle_ps(a, c, 0xee);
+        r[4 * h + 2] = (vf)_mm256_shuffle_ps(b, d, 0x44);
+        r[4 * h + 3] = (vf)_mm256_shuffle_ps(b, d, 0xee);
+    }
+#else
 #pragma GCC unroll 16
     for (int i = 0; i < V_W; i++)
         r[i] = v_load(src + i * src_row);
+    v_transpose(r);
+#endif
+#pragma GCC unroll 16
+    for (int i = 0; i < V_W; i++)
+        v_store(dst + i * dst_row, r[i]);
+}
+/* The same with n <= V_W rows of src; the other columns of dst get copies of the last. */
+RT_INLINE void v_transpose_rows(float *dst, int64_t dst_row, const float *src, int64_t src_row, int64_t n) {
+    vf r[V_W];
+#pragma GCC unroll 16
+    for (int i = 0; i < V_W; i++)
+        r[i] = v_load(src + (i < n ? i : n - 1) * src_row);
     v_transpose(r);
 #pragma GCC unroll 16
     for (int i = 0; i < V_W; i++)

@@ -1,156 +1,230 @@
 /*
- * vec_gemm.c - MATMUL and BMM: C = op(A) op(B), row-major, one thread.
+ * vec_gemm.c - C = op(A) op(B), row-major, one thread.
  *
- * The register tile is MR x 2 vectors: each step of k loads two vectors of B, broadcasts MR numbers of A, and
- * does 2 MR multiply-adds. B is packed into panels [k][2 V_W] of at most KC rows, padded with zeros, so that
- * a panel stays in the first-level cache while A passes by; A is read where it is, or packed into [k][MR] if
- * it is transposed. Blocks of MC x KC and KC x NC stay in the second level.
+ * The register tile is MR x 2 vectors: each step of k loads two vectors of B, broadcasts MR numbers of A,
+ * and does 2 MR multiply-adds, as many as the FMA units take meanwhile. B is packed into panels [k][2 V_W] of
+ * at most KC rows, so that a panel stays in the first-level cache while A passes by; A is read where it is,
+ * or packed into [k][MR] if it is transposed. Blocks of MC x KC and KC x NC stay in the second level.
  *
- *     for NC columns | for KC of k: pack B | for MC rows: (pack A) | for panel | for MR rows: tile
+ *     for NC columns | for KC of k | for MC rows: (pack A) | for panel: (pack it) | for MR rows: tile
  *
- * Tiles at the right edge store through masks, those at the bottom are instances with fewer rows. Products
- * too small for packing to pay read a B that is not transposed where it is, except for the last, partial
- * panel.
+ * Edges keep the units busy, too: the last rows are shared evenly by two tiles, and a last panel of one
+ * vector meets 2 MR rows at a time. A panel has whole vectors; lanes beyond the last column hold copies of
+ * it, or zeros, and are never stored.
  */
-#include "kern/kern_gemm.h"
-#include "kern/vec/simd.h"
+#include "kern/vec/gemm.h"
 
 #if V_W == 16
-enum { MR = 14, MC = 252, KC = 256, NC = 256 };
+enum { MR = 14 };
 #else
-enum { MR = 6, MC = 252, KC = 256, NC = 256 };
+enum { MR = 6 };
 #endif
-enum { NR = 2 * V_W, FEW = 12 };
+enum { NR = 2 * V_W, MC = 252, KC = 256, NC = 256 };
+
+/* Left to itself, the compiler computes an offset for every row and step of an unrolled loop, mixes the
+ * steps, and has not the registers for it. */
+#define KEEP_POINTER(p) __asm__("" : "+r"(p))
+#define KEEP_ORDER() __asm__ volatile("" ::: "memory")
+
+/* s += a b, in the register where s is: the compiler's own choice among the forms of the instruction moves
+ * accumulators about until it has to spill them. */
+RT_INLINE void add_product(vf *s, vf a, vf b) {
+#if defined(__AVX512F__)
+    __asm__("vfmadd231ps %2, %1, %0" : "+v"(*s) : "v"(a), "v"(b));
+#elif defined(__AVX2__)
+    __asm__("vfmadd231ps %2, %1, %0" : "+x"(*s) : "x"(a), "x"(b));
+#else
+    *s = v_fma(a, b, *s);
+#endif
+}
 
 typedef struct operand {
     const float *p;
     int64_t row, col; /* strides of op(X) */
 } operand;
 
-/* rows x (vecs V_W) of C from k steps; `width` columns are real. first: overwrite C, else add to it. */
-RT_INLINE void tile(float *c, int64_t ldc, const float *a, int64_t arow, int64_t acol, const float *b,
-                    int64_t bstep, int64_t k, int64_t width, bool first, const int rows, const int vecs) {
-    vf acc[MR][2];
+/* ---- a tile ---- */
+
+typedef struct tile_job {
+    float *c;
+    int64_t ldc;
+    const float *a;
+    int64_t arow; /* A as it is: from row to row. Packed: from one panel of MR rows to the next */
+    const float *b;
+    int64_t bstep, k, width;
+    bool add; /* to what C holds: the sum over the parts of k before this one */
+} tile_job;
+
+/* The store of a tile that is added to what is there, or not as wide as its vectors. */
+RT_INLINE void store_part(const tile_job *t, vf (*acc)[2], const int rows, const int vecs) {
+#pragma GCC unroll 2
+    for (int v = 0; v < vecs; v++) {
+        const int64_t left = t->width - v * V_W;
+#pragma GCC unroll 32
+        for (int i = 0; i < rows; i++) {
+            float *to = t->c + i * t->ldc + v * V_W;
+            v_store_part(to, t->add ? acc[i][v] + v_load_part(to, left) : acc[i][v], left);
+        }
+    }
+}
+
+/* One step of k, on to the next. a[i / 3] is at row i of A, or a[i / MR] in its panel. */
+RT_INLINE void tile_step(vf acc[2 * MR][2], const float **a, const int na, int64_t arow, const float **b,
+                         int64_t bstep, const int rows, const int vecs, const bool packed) {
+    vf y[2];
+#pragma GCC unroll 2
+    for (int v = 0; v < vecs; v++)
+        y[v] = v_load(*b + v * V_W);
+#pragma GCC unroll 32
+    for (int i = 0; i < rows; i++) {
+        const vf x = v_set(packed ? a[i / MR][i % MR] : a[i / 3][i % 3 * arow]);
+#pragma GCC unroll 2
+        for (int v = 0; v < vecs; v++)
+            add_product(&acc[i][v], x, y[v]);
+    }
+    *b += bstep;
 #pragma GCC unroll 16
+    for (int i = 0; i < na; i++) {
+        a[i] += packed ? MR : 1;
+        KEEP_POINTER(a[i]);
+    }
+    KEEP_ORDER();
+}
+
+RT_INLINE void tile(const tile_job *t, const int rows, const int vecs, const bool packed) {
+    enum { A_MAX = (2 * MR + 2) / 3 };
+    vf acc[2 * MR][2];
+    const int na = packed ? (rows + MR - 1) / MR : (rows + 2) / 3;
+    const int64_t arow = t->arow, bstep = t->bstep, k = t->k;
+    const float *a[A_MAX], *b = t->b;
+    float *c = t->c;
+#pragma GCC unroll 16
+    for (int i = 0; i < na; i++)
+        a[i] = t->a + (packed ? i : 3 * i) * t->arow;
+#pragma GCC unroll 32
+    for (int i = 0; i < rows; i++)
+        __builtin_prefetch(c + i * t->ldc, 1);
+#pragma GCC unroll 32
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 2
         for (int v = 0; v < vecs; v++)
             acc[i][v] = v_set(0.0f);
-    for (int64_t l = 0; l < k; l++, b += bstep, a += acol) {
-        vf y[2];
-#pragma GCC unroll 2
-        for (int v = 0; v < vecs; v++)
-            y[v] = v_load(b + v * V_W);
-#pragma GCC unroll 16
-        for (int i = 0; i < rows; i++) {
-            const vf x = v_set(a[i * arow]);
+    int64_t left = k;
+    for (; left >= 4; left -= 4) {
+#pragma GCC unroll 4
+        for (int u = 0; u < 4; u++)
+            tile_step(acc, a, na, arow, &b, bstep, rows, vecs, packed);
+    }
+    for (; left > 0; left--)
+        tile_step(acc, a, na, arow, &b, bstep, rows, vecs, packed);
+    if (t->width == vecs * V_W && !t->add) {
+#pragma GCC unroll 32
+        for (int i = 0; i < rows; i++)
 #pragma GCC unroll 2
             for (int v = 0; v < vecs; v++)
-                acc[i][v] = v_fma(x, y[v], acc[i][v]);
-        }
+                v_store(c + i * t->ldc + v * V_W, acc[i][v]);
+    } else {
+        store_part(t, acc, rows, vecs);
     }
-#pragma GCC unroll 16
-    for (int i = 0; i < rows; i++)
-#pragma GCC unroll 2
-        for (int v = 0; v < vecs; v++) {
-            float *to = c + i * ldc + v * V_W;
-            const int64_t left = width - v * V_W;
-            if (left >= V_W)
-                v_store(to, first ? acc[i][v] : v_load(to) + acc[i][v]);
-            else if (left > 0)
-                v_store_n(to, first ? acc[i][v] : v_load_n(to, left) + acc[i][v], left);
-        }
 }
 
-#define TILE_ARGS                                                                                            \
-    float *c, int64_t ldc, const float *a, int64_t arow, int64_t acol, const float *b, int64_t bstep,        \
-        int64_t k, int64_t width, bool first
-typedef void tile_fn(TILE_ARGS);
-
-/* Rows of A contiguous in k (acol 1), or packed (arow 1). */
-#define TILE_ROWS(n)                                                                                         \
-    static void tile_##n(TILE_ARGS) {                                                                        \
-        if (width > V_W) {                                                                                   \
-            if (acol == 1)                                                                                   \
-                tile(c, ldc, a, arow, 1, b, bstep, k, width, first, n, 2);                                   \
-            else                                                                                             \
-                tile(c, ldc, a, 1, acol, b, bstep, k, width, first, n, 2);                                   \
-        } else {                                                                                             \
-            if (acol == 1)                                                                                   \
-                tile(c, ldc, a, arow, 1, b, bstep, k, width, first, n, 1);                                   \
-            else                                                                                             \
-                tile(c, ldc, a, 1, acol, b, bstep, k, width, first, n, 1);                                   \
-        }                                                                                                    \
+typedef void tile_fn(const tile_job *t);
+#define TILE(rows)                                                                                           \
+    static void tile_##rows##_1(const tile_job *t) {                                                         \
+        tile(t, rows, 1, false);                                                                             \
+    }                                                                                                        \
+    static void tile_##rows##_2(const tile_job *t) {                                                         \
+        tile(t, rows, 2, false);                                                                             \
+    }                                                                                                        \
+    static void packed_##rows##_1(const tile_job *t) {                                                       \
+        tile(t, rows, 1, true);                                                                              \
+    }                                                                                                        \
+    static void packed_##rows##_2(const tile_job *t) {                                                       \
+        tile(t, rows, 2, true);                                                                              \
     }
-TILE_ROWS(1)
-TILE_ROWS(2)
-TILE_ROWS(3)
-TILE_ROWS(4)
-TILE_ROWS(5)
-TILE_ROWS(6)
 #if V_W == 16
-TILE_ROWS(7)
-TILE_ROWS(8)
-TILE_ROWS(9)
-TILE_ROWS(10)
-TILE_ROWS(11)
-TILE_ROWS(12)
-TILE_ROWS(13)
-TILE_ROWS(14)
+#define ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13) X(14)
+#else
+#define ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6)
 #endif
-static tile_fn *const tiles[MR + 1] = {
-    NULL,   tile_1, tile_2, tile_3,  tile_4,  tile_5,  tile_6,
-#if V_W == 16
-    tile_7, tile_8, tile_9, tile_10, tile_11, tile_12, tile_13, tile_14,
-#endif
-};
+ROWS(TILE)
+static void tile_pair(const tile_job *t) {
+    tile(t, 2 * MR, 1, false);
+}
+static void packed_pair(const tile_job *t) {
+    tile(t, 2 * MR, 1, true);
+}
+#define ENTRY(rows) {{tile_##rows##_1, tile_##rows##_2}, {packed_##rows##_1, packed_##rows##_2}},
+static tile_fn *const tiles[MR][2][2] = {ROWS(ENTRY)}; /* by rows - 1, packed, vectors - 1 */
 
 /* ---- packing ---- */
 
-/* One panel: k rows of NR floats, `width` of them real. */
-static void pack_panel(float *dst, operand b, int64_t k, int64_t width) {
-    if (b.col == 1 && width == NR) {
-        for (int64_t l = 0; l < k; l++, dst += NR)
-            memcpy(dst, b.p + l * b.row, NR * sizeof(float));
-    } else if (b.col == 1) {
-        for (int64_t l = 0; l < k; l++, dst += NR) {
-            memset(dst, 0, NR * sizeof(float));
-            memcpy(dst, b.p + l * b.row, (size_t)width * sizeof(float));
+/* Functions of their own: inlined into one, their loops run out of registers. */
+#define PACK static RT_NOINLINE void
+
+/* k rows of n <= 2 V_W floats. */
+PACK pack_copy(float *dst, int64_t step, const float *src, int64_t row, int64_t k, int64_t n) {
+    if (n == NR)
+        for (int64_t l = 0; l < k; l++, src += row, dst += step) {
+            v_store(dst, v_load(src));
+            v_store(dst + V_W, v_load(src + V_W));
         }
-    } else { /* columns of op(B) are contiguous: transposed in squares */
-        int64_t j = 0;
-        for (; j + V_W <= width; j += V_W) {
-            const float *src = b.p + j * b.col;
-            int64_t l = 0;
-            for (; l + V_W <= k; l += V_W)
-                v_transpose_tile(dst + l * NR + j, NR, src + l, b.col);
-            for (; l < k; l++)
-                for (int64_t i = 0; i < V_W; i++)
-                    dst[l * NR + j + i] = src[i * b.col + l];
-        }
-        for (; j < NR; j++)
-            for (int64_t l = 0; l < k; l++)
-                dst[l * NR + j] = j < width ? b.p[j * b.col + l] : 0.0f;
+    else
+        for (int64_t l = 0; l < k; l++, src += row, dst += step)
+            for (int64_t j = 0; j < n; j += V_W)
+                v_store(dst + j, v_load_part(src + j, n - j));
+}
+
+/* n <= V_W columns of op(B), which are rows in memory: transposed in squares, the last one overlapping. */
+PACK pack_turn(float *dst, int64_t step, const float *src, int64_t row, int64_t k, int64_t n) {
+    for (int64_t l = 0; l < k && k < V_W; l++)
+        for (int64_t i = 0; i < V_W; i++)
+            dst[l * step + i] = src[RT_MIN(i, n - 1) * row + l];
+    for (int64_t l = 0; l < k && k >= V_W; l += V_W) {
+        const int64_t at = RT_MIN(l, k - V_W);
+        if (n == V_W)
+            v_transpose_tile(dst + at * step, step, src + at, row);
+        else
+            v_transpose_rows(dst + at * step, step, src + at, row, n);
     }
 }
 
-/* Rows of a transposed A, MR at a time: [rows / MR][k][MR]; a last panel with fewer rows is as narrow as it
- * is. */
-static void pack_rows(float *dst, operand a, int64_t rows, int64_t k) {
-    for (int64_t i = 0; i < rows; i += MR) {
-        const int64_t n = RT_MIN(MR, rows - i);
-        for (int64_t l = 0; l < k; l++)
-            for (int64_t r = 0; r < n; r++)
-                *dst++ = a.p[(i + r) + l * a.col];
+/* One panel of op(B): k rows of `step` floats, `width` columns of them real. */
+static void pack_panel(float *dst, operand b, int64_t k, int64_t width, int64_t step) {
+    if (b.col == 1)
+        pack_copy(dst, step, b.p, b.row, k, width);
+    else
+        for (int64_t j = 0; j < width; j += V_W)
+            pack_turn(dst + j, step, b.p + j * b.col, b.col, k, RT_MIN(V_W, width - j));
+}
+
+/* Rows of tiles: MR, but the last ones are shared by two. */
+RT_INLINE int64_t tile_rows(int64_t left) {
+    return left <= MR ? left : left < 2 * MR ? (left + 1) / 2 : MR;
+}
+
+/* Rows of a transposed A, a panel [k][MR] per tile; lanes that are no rows of the tile hold anything. */
+PACK pack_rows(float *dst, const float *src, int64_t step, int64_t rows, int64_t k) {
+    for (int64_t i = 0; i < rows; i += tile_rows(rows - i), dst += k * MR) {
+        const float *from = src + i;
+        const int64_t left = rows - i;
+        if (left >= (MR + V_W - 1) / V_W * V_W) /* no vector reaches beyond the rows */
+            for (int64_t l = 0; l < k; l++, from += step)
+                for (int64_t j = 0; j < MR; j += V_W)
+                    v_store(dst + l * MR + j, v_load(from + j));
+        else
+            for (int64_t l = 0; l < k; l++, from += step)
+                for (int64_t j = 0; j < RT_MIN(MR, left); j += V_W)
+                    v_store(dst + l * MR + j, v_load_part(from + j, left - j));
     }
 }
 
 /* ---- the product ---- */
 
-/* k in equal parts of at most KC. */
+/* k in equal parts of at most KC, whole squares of the transposition. */
 static int64_t k_part(int64_t k) {
-    const int64_t parts = (k + KC - 1) / KC;
-    return (k + parts - 1) / parts;
+    const int64_t parts = (k + KC - 1) / KC, part = (k + parts - 1) / parts;
+    return parts == 1 ? part : (part + V_W - 1) / V_W * V_W;
 }
 
 /* A B that is used by few tiles is read where it is. */
@@ -158,122 +232,83 @@ static bool b_in_place(const rt_gemm *g) {
     return !g->tb && g->m <= 4 * MR;
 }
 
-static int64_t scratch_floats(const rt_gemm *g) {
-    const int64_t panels = (RT_MIN(g->n, NC) + NR - 1) / NR * NR;
-    return k_part(g->k) * (panels + (g->ta ? RT_MIN(g->m, MC) : 0)) + 64;
+/* Panels are packed as they are needed if all rows of A meet them at once. */
+static bool one_panel(const rt_gemm *g) {
+    return g->m <= MC;
+}
+
+static int64_t packed_rows(const rt_gemm *g) {
+    return g->ta ? (RT_MIN(g->m, MC) + MR - 1) / MR * MR : 0;
+}
+
+int64_t RT_V(rt_vec_gemm_scratch)(const rt_gemm *g) {
+    const int64_t panels = one_panel(g) ? NR : (RT_MIN(g->n, NC) + NR - 1) / NR * NR;
+    return k_part(g->k) * (panels + packed_rows(g)) + 2 * V_GROUP;
 }
 
 /* All rows of a block of A against one panel. */
-static void tile_column(float *c, int64_t ldc, operand a, int64_t m, const float *panel, int64_t bstep,
-                        int64_t k, int64_t width, bool first, bool packed) {
-    for (int64_t i = 0; i < m; i += MR) {
-        const int64_t rows = RT_MIN(MR, m - i);
-        if (packed)
-            tiles[rows](c + i * ldc, ldc, a.p + i * k, 1, rows, panel, bstep, k, width, first);
-        else
-            tiles[rows](c + i * ldc, ldc, a.p + i * a.row, a.row, 1, panel, bstep, k, width, first);
+static void tile_column(tile_job t, int64_t m, bool packed) {
+    const int vecs = t.width > V_W ? 2 : 1;
+    for (int64_t i = 0, rows; i < m; i += rows) {
+        rows = tile_rows(m - i);
+        int64_t panels = 1;
+        if (vecs == 1 && m - i >= 2 * MR && tile_rows(m - i - MR) == MR) {
+            rows = 2 * MR;
+            panels = 2;
+            (packed ? packed_pair : tile_pair)(&t);
+        } else {
+            tiles[rows - 1][packed][vecs - 1](&t);
+        }
+        t.a += packed ? panels * t.arow : rows * t.arow;
+        t.c += rows * t.ldc;
     }
 }
 
-static void product(const rt_gemm *g, float *c, const float *pa, const float *pb, float *scratch) {
+/* Columns j0 .. j0 + nc from k0 .. k0 + k. */
+static void column_block(const rt_gemm *g, tile_job t, operand a, operand b, int64_t j0, int64_t nc,
+                         float *packed_b, float *packed_a) {
+    const bool in_place = b_in_place(g), lazy = one_panel(g);
+    float *c = t.c;
+    for (int64_t i0 = 0; i0 < g->m; i0 += MC) {
+        const int64_t mc = RT_MIN(MC, g->m - i0);
+        const float *block = a.p + i0 * a.row;
+        if (g->ta)
+            pack_rows(packed_a, block, a.col, mc, t.k);
+        t.a = g->ta ? packed_a : block;
+        t.arow = g->ta ? t.k * MR : a.row;
+        for (int64_t j = 0; j < nc; j += NR) {
+            t.width = RT_MIN(NR, nc - j);
+            const int64_t step = t.width > V_W ? NR : V_W;
+            const operand part = {b.p + (j0 + j) * b.col, b.row, b.col};
+            if (in_place && t.width == NR) {
+                t.b = part.p;
+                t.bstep = b.row;
+            } else {
+                float *panel = lazy ? packed_b : packed_b + j * t.k;
+                if (lazy || i0 == 0)
+                    pack_panel(panel, part, t.k, t.width, step);
+                t.b = panel;
+                t.bstep = step;
+            }
+            t.c = c + i0 * t.ldc + j0 + j;
+            tile_column(t, mc, g->ta);
+        }
+    }
+}
+
+void RT_V(rt_vec_gemm)(const rt_gemm *g, float *c, const float *pa, const float *pb, float *scratch) {
     const operand a = g->ta ? (operand){pa, 1, g->lda} : (operand){pa, g->lda, 1};
     const operand b = g->tb ? (operand){pb, 1, g->ldb} : (operand){pb, g->ldb, 1};
     const int64_t kc = k_part(g->k);
-    const bool in_place = b_in_place(g);
-    for (int64_t j0 = 0; j0 < g->n; j0 += NC) {
-        const int64_t nc = RT_MIN(NC, g->n - j0);
+    const int64_t panels = RT_V(rt_vec_gemm_scratch)(g) - 2 * V_GROUP - kc * packed_rows(g);
+    for (int64_t j0 = 0; j0 < g->n; j0 += NC)
         for (int64_t k0 = 0; k0 < g->k; k0 += kc) {
-            const int64_t k = RT_MIN(kc, g->k - k0);
-            float *packed_b = scratch, *packed_a = scratch + k * ((nc + NR - 1) / NR * NR);
-            for (int64_t j = 0; j < nc; j += NR) {
-                const operand part = {b.p + k0 * b.row + (j0 + j) * b.col, b.row, b.col};
-                if (!in_place || nc - j < NR)
-                    pack_panel(packed_b + j * k, part, k, RT_MIN(NR, nc - j));
-            }
-            for (int64_t i0 = 0; i0 < g->m; i0 += MC) {
-                const int64_t mc = RT_MIN(MC, g->m - i0);
-                const float *block = a.p + i0 * a.row + k0 * a.col;
-                if (g->ta)
-                    pack_rows(packed_a, (operand){block, a.row, a.col}, mc, k);
-                const operand rows_a = g->ta ? (operand){packed_a, 1, 0} : (operand){block, a.row, 1};
-                for (int64_t j = 0; j < nc; j += NR) {
-                    const int64_t width = RT_MIN(NR, nc - j);
-                    const bool direct = in_place && width == NR;
-                    const float *panel = direct ? b.p + k0 * b.row + j0 + j : packed_b + j * k;
-                    tile_column(c + i0 * g->n + j0 + j, g->n, rows_a, mc, panel, direct ? b.row : NR, k,
-                                width, k0 == 0, g->ta);
-                }
-            }
+            const tile_job t = {.c = c,
+                                .ldc = g->n,
+                                .k = RT_MIN(kc, g->k - k0),
+                                .add = k0 > 0};
+            column_block(g, t, (operand){pa + k0 * a.col, a.row, a.col},
+                         (operand){pb + k0 * b.row, b.row, b.col}, j0, RT_MIN(NC, g->n - j0), scratch,
+                         scratch + panels);
         }
-    }
 }
-
-/* A tall product with a transposed A and few columns is turned on its side: C^T = B^T A needs no packing at
- * all. */
-static bool sideways(const rt_gemm *g) {
-    return g->ta && !g->tb && g->n <= FEW && g->m >= 2 * g->n;
-}
-static rt_gemm turned(const rt_gemm *g) {
-    rt_gemm t = *g;
-    t.m = g->n;
-    t.n = g->m;
-    t.lda = g->ldb;
-    t.ldb = g->lda;
-    return t;
-}
-
-/* ---- registration ---- */
-
-static bool supports(const rt_problem *p) {
-    rt_gemm g;
-    return rt_gemm_get(&g, p, RT_DTYPE_F32);
-}
-
-/* Where this beats oneDNN's product (measured on AVX2): few columns of a tall one; and rows of B a multiple
- * of 2 KiB apart, which collide in the caches unless B is packed. */
-static bool supports_special(const rt_problem *p) {
-    rt_gemm g;
-    return rt_gemm_get(&g, p, RT_DTYPE_F32) && (sideways(&g) || (!g.tb && g.n % 512 == 0 && g.k >= 32));
-}
-
-static rt_status prepare(const rt_problem *p, void **state, size_t *scratch) {
-    rt_gemm g;
-    *state = NULL;
-    RT_FAIL_IF(!rt_gemm_get(&g, p, RT_DTYPE_F32), RT_E_UNSUPPORTED,
-               "matmul: not a problem this kernel supports");
-    const rt_gemm t = turned(&g);
-    const int64_t floats = sideways(&g) ? scratch_floats(&t) + t.m * t.n : scratch_floats(&g);
-    *scratch = (size_t)floats * sizeof(float);
-    return RT_OK;
-}
-
-static void run(const void *state, const rt_problem *p, void *out, const void *const *in,
-                const rt_kern_ctx *ctx) {
-    (void)state;
-    rt_gemm g;
-    if (!rt_gemm_get(&g, p, RT_DTYPE_F32))
-        return;
-    const bool turn = sideways(&g);
-    const rt_gemm t = turned(&g);
-    float *side = ctx->scratch, *scratch = turn ? side + t.m * t.n : side;
-    for (int64_t i = 0; i < g.count; i++) {
-        float *c = (float *)out + i * g.sc;
-        const float *a = (const float *)in[0] + i * g.sa, *b = (const float *)in[1] + i * g.sb;
-        if (!turn) {
-            product(&g, c, a, b, scratch);
-            continue;
-        }
-        product(&t, side, b, a, scratch);
-        for (int64_t r = 0; r < g.m; r++)
-            for (int64_t j = 0; j < g.n; j++)
-                c[r * g.n + j] = side[j * g.m + r];
-    }
-}
-
-#define REGISTER(name, which)                                                                                \
-    const rt_kern RT_V(rt_k_##name##_f32) = {                                                                \
-        .impl = RT_V_IMPL, .supports = which, .prepare = prepare, .run = run};
-REGISTER(matmul, supports)
-REGISTER(bmm, supports)
-REGISTER(matmul_special, supports_special)
-REGISTER(bmm_special, supports_special)
