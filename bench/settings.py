@@ -17,6 +17,11 @@ from dataclasses import dataclass
 HEAP_KEPT = {"MALLOC_MMAP_THRESHOLD_": str(32 << 20), "MALLOC_TRIM_THRESHOLD_": str(1 << 40), "MALLOC_TOP_PAD_": str(64 << 20)}
 
 
+def place_label(processes, threads):
+    place = f"{threads} thread{'s' if threads > 1 else ''}"
+    return f"{processes} processes of {place}" if processes > 1 else place
+
+
 @dataclass(frozen=True)
 class Setting:
     processes: int
@@ -26,10 +31,7 @@ class Setting:
     heap: str
 
     def label(self):
-        place = f"{self.threads} thread{'s' if self.threads > 1 else ''}"
-        if self.processes > 1:
-            place = f"{self.processes} processes of {place}"
-        words = [place]
+        words = [place_label(self.processes, self.threads)]
         words += [self.form] if self.form != "eager" else []
         words += [self.format] if self.format else []
         words += ["heap kept"] if self.heap == "kept" else []
@@ -57,14 +59,15 @@ class Setting:
         return out
 
 
-def _places(job, cores):
+def places(job, cores):
+    """(processes, threads) pairs."""
     cores = min(cores, job["threads"] or cores)
-    places = {(1, t) for t in (1, max(1, cores // 2), cores)}
+    out = {(1, t) for t in (1, max(1, cores // 2), cores)}
     if job["measure"] == "infer":
-        places.add((cores, 1))
+        out.add((cores, 1))
     elif job["measure"] == "train" and job["members"] > 1:
-        places.add((min(cores, job["members"]), 1))
-    return sorted(places)
+        out.add((min(cores, job["members"]), 1))
+    return sorted(out)
 
 
 def _programs(job):
@@ -80,7 +83,7 @@ def _programs(job):
 
 def settings_of(job, cores):
     out = []
-    for (processes, threads), (form, fmt) in itertools.product(_places(job, cores), _programs(job)):
+    for (processes, threads), (form, fmt) in itertools.product(places(job, cores), _programs(job)):
         # where cores stay idle the heap will not make the best setting
         both = processes * threads > 1 or job["measure"] == "memory"
         for heap in ("kept", "default") if both else ("default",):

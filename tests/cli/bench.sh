@@ -48,4 +48,9 @@ for j in jobs:
     assert j["measure"] in ("train", "infer", "memory", "perm"), j
     assert all(j[k] > 0 for k in ("floor", "floor_ort", "ceiling") if k in j), j' "$RT_SOURCE_DIR/bench/jobs.json"
 fi
+if command -v node >/dev/null; then
+    for file in "$RT_SOURCE_DIR"/bench/*.js; do
+        check "bench/$(basename "$file") is JavaScript" node --check "$file"
+    done
+fi
 finish
