@@ -95,9 +95,9 @@ const volatile sig_atomic_t *cli_stop(void);
 
 /* ---- results (output.c) ---- */
 rt_status cli_write(const char *text, size_t n) RT_MUST_CHECK; /* standard output */
-void cli_mute(bool on); /* results of commands inside a recipe are held back */
-rt_status cli_print(rt_str *text) RT_MUST_CHECK;               /* writes and empties it */
-void cli_json_begin(rt_json *j, rt_str *out);                  /* an object with "retort" */
+void cli_mute(bool on);                          /* results of commands inside a recipe are held back */
+rt_status cli_print(rt_str *text) RT_MUST_CHECK; /* writes and empties it */
+void cli_json_begin(rt_json *j, rt_str *out);    /* an object with "retort" */
 rt_status cli_json_end(const rt_cli *c,
                        rt_json *j) RT_MUST_CHECK; /* adds "seconds", ends, writes to standard output */
 void cli_json_shape(rt_json *j, const char *key, const rt_shape *s);

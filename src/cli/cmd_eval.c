@@ -37,7 +37,8 @@ static rt_status parse_requirements(eval_call *e) {
     for (const char *s = e->c->config.require; s;) {
         const size_t n = strcspn(s, "\n");
         char text[256];
-        RT_FAIL_IF(n >= sizeof text, RT_E_USAGE, "--require: longer than %d characters", (int)sizeof text - 1);
+        RT_FAIL_IF(n >= sizeof text, RT_E_USAGE, "--require: longer than %d characters",
+                   (int)sizeof text - 1);
         RT_FAIL_IF(e->nrequire >= REQUIREMENTS_MAX, RT_E_USAGE, "--require: more than %d", REQUIREMENTS_MAX);
         memcpy(text, s, n);
         text[n] = 0;
@@ -75,7 +76,9 @@ static rt_status find_file_format(const char *path, rt_table_format *format, boo
     static const struct {
         const char *end;
         rt_table_format format;
-    } ends[] = {{".csv", RT_TABLE_CSV}, {".md", RT_TABLE_MARKDOWN}, {".tex", RT_TABLE_LATEX},
+    } ends[] = {{".csv", RT_TABLE_CSV},
+                {".md", RT_TABLE_MARKDOWN},
+                {".tex", RT_TABLE_LATEX},
                 {".txt", RT_TABLE_TEXT}};
     *json = rt_str_ends(path, ".json");
     for (int i = 0; i < RT_COUNT(ends); i++) {
@@ -196,7 +199,8 @@ static rt_status assess(eval_call *e, rt_pool *pool) {
 }
 
 rt_status cli_cmd_eval(rt_cli *c) {
-    eval_call e = {.c = c, .n = c->nargs, .format = format_of(c->config.format), .progress = {.term = &c->term}};
+    eval_call e = {
+        .c = c, .n = c->nargs, .format = format_of(c->config.format), .progress = {.term = &c->term}};
     rt_pool *pool = NULL;
     rt_table_format ignored;
     bool json;

@@ -153,7 +153,8 @@ rt_status cli_cmd_info(rt_cli *c) {
         RT_FAIL_IF(c->nargs != 2 || c->config.arch, RT_E_USAGE, "info --compare needs two runs");
         return cli_compare_runs(c);
     }
-    RT_FAIL_IF(c->nargs > 1, RT_E_USAGE, "info describes one thing at a time, or compares two runs with --compare");
+    RT_FAIL_IF(c->nargs > 1, RT_E_USAGE,
+               "info describes one thing at a time, or compares two runs with --compare");
     RT_FAIL_IF(c->config.arch && c->nargs, RT_E_USAGE, "info describes either --arch %s or '%s', not both",
                c->config.arch, c->args[0]);
     if (c->config.arch)

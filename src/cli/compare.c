@@ -270,8 +270,7 @@ static void cell(cli_table *t, const char *value, bool number) {
         cli_table_cell(t, "%s", value ? value : "-");
 }
 
-static void text_pairs(const comparison *m, const char *title, const pairs *p, bool training,
-                       rt_str *out) {
+static void text_pairs(const comparison *m, const char *title, const pairs *p, bool training, rt_str *out) {
     cli_table t;
     int64_t shown = 0;
     rt_str head;
@@ -313,7 +312,8 @@ static rt_status text_metrics(const comparison *m, rt_str *out) {
             hash[n] = rt_assessment_info(m->run[i].assessment)->data_hash;
             with[n++] = m->run[i].assessment;
         } else {
-            rt_str_appendf(out, "\n%s has not been evaluated; 'retort eval' keeps its metrics\n", m->run[i].name);
+            rt_str_appendf(out, "\n%s has not been evaluated; 'retort eval' keeps its metrics\n",
+                           m->run[i].name);
         }
     }
     if (n == 0)
@@ -322,7 +322,8 @@ static rt_status text_metrics(const comparison *m, rt_str *out) {
         rt_str_append(out, "\nmetrics are of different data\n");
     rt_str tables;
     rt_str_init(&tables);
-    rt_status st = rt_assess_tables(with, n, &(rt_table_options){.width = RT_MAX(cli_term_width(), 100)}, &tables);
+    rt_status st =
+        rt_assess_tables(with, n, &(rt_table_options){.width = RT_MAX(cli_term_width(), 100)}, &tables);
     rt_str_append_char(out, '\n');
     rt_str_append(out, rt_str_text(&tables));
     rt_str_deinit(&tables);

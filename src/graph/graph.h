@@ -76,8 +76,8 @@ rt_val rt_graph_scalar(rt_graph *g, double v);
 rt_val rt_graph_op(rt_graph *g, rt_op op, rt_attr attr, const rt_val *in, int nin);
 /* CHAIN, or FUSED_CONV if a step is a convolution; passes only. */
 rt_val rt_graph_chain(rt_graph *g, const rt_chain *chain, const rt_val *in, int nin);
-rt_val rt_graph_reorder(rt_graph *g, rt_val v, rt_layout layout);                     /* passes only */
-void rt_graph_set_layout(rt_graph *g, rt_val v, rt_layout layout);                    /* passes only */
+rt_val rt_graph_reorder(rt_graph *g, rt_val v, rt_layout layout);  /* passes only */
+void rt_graph_set_layout(rt_graph *g, rt_val v, rt_layout layout); /* passes only */
 void rt_graph_output(rt_graph *g, const char *name,
                      rt_val v); /* a used name, or the invalid value, is an error */
 /* After the run, param's slot takes v; once per slot. The output is named "update:<parameter>". Nothing

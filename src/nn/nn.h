@@ -75,7 +75,7 @@ typedef struct rt_build {
     bool shared_bias; /* members share one bias, added before s (LatentBE), instead of one each after it */
     int slot_base;    /* added to the table's slots: another network's parameters in the same graph */
     const rt_val *values; /* by slot: computed values in place of parameters (0: the parameter); or NULL */
-    rt_val pick;      /* i32 scalar: build only this member, on an untiled batch; 0: all of them */
+    rt_val pick;          /* i32 scalar: build only this member, on an untiled batch; 0: all of them */
 } rt_build;
 
 rt_val rt_nn_param(rt_build *b, rt_param spec); /* prefix + name; offset, count and group are filled in */

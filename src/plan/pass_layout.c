@@ -97,7 +97,7 @@ rt_status rt_pass_layout(rt_graph **g, unsigned mask) {
         rt_graph_scope(w.to, d->name);
         if (moved)
             w.map[v] = d->chain != NULL ? rt_graph_chain(w.to, d->chain, in, d->nin)
-                                            : rt_graph_op(w.to, d->op, d->attr, in, d->nin);
+                                        : rt_graph_op(w.to, d->op, d->attr, in, d->nin);
         RT_TRY_GOTO(rt_graph_status(w.to));
         rt_graph_set_layout(w.to, w.map[v], x.out);
         if (rt_layout_block(x.out) > 1 && x.out <= RT_LAYOUT_C16)

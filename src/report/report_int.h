@@ -67,7 +67,7 @@ bool rt_report_any(const rt_report *p,
 void rt_report_escape(rt_str *out, const char *text);                /* for HTML text and quoted attributes */
 void rt_report_script_safe(rt_str *out, const char *json, size_t n); /* '<' of JSON text as \u003c */
 void rt_report_base64(rt_str *out, const uint8_t *data, size_t n);
-void rt_report_si(rt_str *out, double v);            /* 1.23 M */
+void rt_report_si(rt_str *out, double v); /* 1.23 M */
 void rt_report_seconds(rt_str *out, double v);
 
 /* ---- parts of the page ---- */

@@ -118,8 +118,7 @@ rt_status rt_report_body_maps(rt_report *p, rt_str *out) {
                 continue;
             rt_str_clear(&caption);
             if (rt_jval_f64(rt_jval_at(rt_jval_get(map, "max"), k), &most))
-                rt_str_appendf(&caption, "<p>from 0 (dark) to %.3g (bright)</p>",
-                               most);
+                rt_str_appendf(&caption, "<p>from 0 (dark) to %.3g (bright)</p>", most);
             if (rt_report_number(map, "extent/0", &x0) && rt_report_number(map, "extent/1", &x1) &&
                 rt_report_number(map, "extent/2", &y0) && rt_report_number(map, "extent/3", &y1))
                 rt_str_appendf(&caption, "<p>x from %.3g to %.3g, y from %.3g to %.3g</p>", x0, x1, y0, y1);

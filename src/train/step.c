@@ -70,7 +70,7 @@ struct rt_step {
     int64_t row_floats, outputs, floats;
     int slots; /* state floats per parameter */
     int nlanes;
-    bool whole_batch; /* small members: lanes are the workers' */
+    bool whole_batch;      /* small members: lanes are the workers' */
     float *values, *state; /* (members, floats), (members, slots * floats) */
     lane *lanes;
     chunk *chunks;
@@ -352,8 +352,7 @@ double rt_step_flops(const rt_step *s) {
 
 static void square_chunk(const rt_step *s, lane *l, int64_t k) {
     const chunk *c = &s->chunks[k];
-    l->square[k] =
-        c->rule.grad_scale * c->rule.grad_scale * rt_optim_sum_squares(l->grad + c->lo, c->n);
+    l->square[k] = c->rule.grad_scale * c->rule.grad_scale * rt_optim_sum_squares(l->grad + c->lo, c->n);
 }
 
 static void square_job(void *ctx, int64_t job, int worker) {

@@ -27,7 +27,8 @@ typedef struct rt_config {
 #define RT_PARAM_F64(field, def, lo, hi, verbs, alias, meta, help) double field;
 #define RT_PARAM_BOOL(field, def, verbs, alias, meta, help) bool field;
 #define RT_PARAM_ENUM(field, def, choices, verbs, alias, meta, help) const char *field;
-#define RT_PARAM_LIST(field, verbs, alias, meta, help) const char *field; /* items, a line break between two */
+#define RT_PARAM_LIST(field, verbs, alias, meta, help)                                                       \
+    const char *field; /* items, a line break between two */
 #include "train/params.def"
 #undef RT_PARAM_STR
 #undef RT_PARAM_I64
@@ -202,7 +203,8 @@ rt_status rt_model_predict(const rt_model *m, const rt_part *p, rt_pool *pool, f
                            const volatile sig_atomic_t *stop) RT_MUST_CHECK;
 /* The same in two steps, for many parts: a predictor that takes `rows` rows at a time (0: as many as
  * rt_model_set_batch says), and its use. It must not outlive the model. */
-rt_status rt_model_predictor(const rt_model *m, rt_predictor **out, int64_t rows, rt_pool *pool) RT_MUST_CHECK;
+rt_status rt_model_predictor(const rt_model *m, rt_predictor **out, int64_t rows,
+                             rt_pool *pool) RT_MUST_CHECK;
 rt_status rt_model_predict_by(const rt_model *m, rt_predictor *by, const rt_part *p, float *out,
                               const volatile sig_atomic_t *stop) RT_MUST_CHECK;
 

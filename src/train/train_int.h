@@ -142,7 +142,7 @@ typedef struct rt_trainer {
     double teacher_diversity; /* of stored outputs on the probe's rows; NaN: none */
     double *group_decay;
     rt_reconstruct_report reconstruction; /* of --init-from-teacher */
-    char data_hash[65]; /* of everything a run reads: data, --aux, teacher */
+    char data_hash[65];                   /* of everything a run reads: data, --aux, teacher */
     rt_pool *pool;
     rt_dataset *data;
     rt_subset train, valid;

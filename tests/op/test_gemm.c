@@ -35,9 +35,8 @@ static float *guarded(int64_t n) {
 }
 
 static void make(const gemm_case *c, rt_problem *p, rt_desc in[2], int32_t groups[2]) {
-    const int64_t d[3][2] = {{c->ta ? c->k : c->m, c->ta ? c->m : c->k},
-                             {c->tb ? c->n : c->k, c->tb ? c->k : c->n},
-                             {c->m, c->n}};
+    const int64_t d[3][2] = {
+        {c->ta ? c->k : c->m, c->ta ? c->m : c->k}, {c->tb ? c->n : c->k, c->tb ? c->k : c->n}, {c->m, c->n}};
     rt_desc desc[3];
     for (int i = 0; i < 3; i++) {
         const rt_shape s = c->count > 0 ? rt_shape3(c->count, d[i][0], d[i][1]) : rt_shape2(d[i][0], d[i][1]);
@@ -130,7 +129,8 @@ static void run_case(gemm_case c, bool spoil) {
 
 static void test_edges_of_tiles(void **state) {
     (void)state;
-    static const int64_t m[] = {1, 2, 5, 6, 7, 8, 11, 12, 13, 15, 18, 19, 25, 29}, k[] = {1, 3, 4, 7, 8, 9, 17};
+    static const int64_t m[] = {1, 2, 5, 6, 7, 8, 11, 12, 13, 15, 18, 19, 25, 29},
+                         k[] = {1, 3, 4, 7, 8, 9, 17};
     static const int64_t n[] = {1, 2, 3, 7, 8, 9, 15, 16, 17, 24, 31, 33};
     for (size_t i = 0; i < RT_COUNT(m); i++)
         for (size_t j = 0; j < RT_COUNT(n); j++)
@@ -140,8 +140,9 @@ static void test_edges_of_tiles(void **state) {
 
 static void test_edges_of_blocks(void **state) {
     (void)state;
-    static const int64_t s[][3] = {{252, 17, 257}, {253, 16, 255}, {259, 40, 20}, {5, 257, 30}, {33, 270, 258},
-                                   {128, 10, 200}, {100, 100, 128}, {128, 100, 2}, {7, 512, 40}, {300, 3, 513}};
+    static const int64_t s[][3] = {{252, 17, 257}, {253, 16, 255}, {259, 40, 20},   {5, 257, 30},
+                                   {33, 270, 258}, {128, 10, 200}, {100, 100, 128}, {128, 100, 2},
+                                   {7, 512, 40},   {300, 3, 513}};
     for (size_t i = 0; i < RT_COUNT(s); i++)
         EACH_TRANSPOSITION(ta, tb) run_case((gemm_case){0, s[i][0], s[i][1], s[i][2], ta, tb}, false);
 }

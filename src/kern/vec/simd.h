@@ -263,9 +263,8 @@ RT_INLINE void v_transpose_tile(float *dst, int64_t dst_row, const float *src, i
         __m256 q[4];
 #pragma GCC unroll 4
         for (int i = 0; i < 4; i++)
-            q[i] = _mm256_insertf128_ps(
-                _mm256_castps128_ps256(_mm_loadu_ps(src + i * src_row + 4 * h)),
-                _mm_loadu_ps(src + (i + 4) * src_row + 4 * h), 1);
+            q[i] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(src + i * src_row + 4 * h)),
+                                        _mm_loadu_ps(src + (i + 4) * src_row + 4 * h), 1);
         const __m256 a = _mm256_unpacklo_ps(q[0], q[1]), b = _mm256_unpackhi_ps(q[0], q[1]),
                      c = _mm256_unpacklo_ps(q[2], q[3]), d = _mm256_unpackhi_ps(q[2], q[3]);
         r[4 * h] = (vf)_mm256_shuffle_ps(a, c, 0x44);

@@ -51,8 +51,8 @@ static bool supports(const rt_problem *p) {
  * collide in the caches unless B is packed. */
 static bool supports_special(const rt_problem *p) {
     rt_gemm g;
-    return rt_gemm_get(&g, p, RT_DTYPE_F32) && (RT_MIN(g.m, RT_MIN(g.n, g.k)) <= THIN || sideways(&g) ||
-                                                (!g.tb && g.n % 512 == 0 && g.k >= 32));
+    return rt_gemm_get(&g, p, RT_DTYPE_F32) &&
+           (RT_MIN(g.m, RT_MIN(g.n, g.k)) <= THIN || sideways(&g) || (!g.tb && g.n % 512 == 0 && g.k >= 32));
 }
 
 static rt_status prepare(const rt_problem *p, void **state, size_t *scratch) {

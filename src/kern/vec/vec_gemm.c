@@ -303,10 +303,7 @@ void RT_V(rt_vec_gemm)(const rt_gemm *g, float *c, const float *pa, const float 
     const int64_t panels = RT_V(rt_vec_gemm_scratch)(g) - 2 * V_GROUP - kc * packed_rows(g);
     for (int64_t j0 = 0; j0 < g->n; j0 += NC)
         for (int64_t k0 = 0; k0 < g->k; k0 += kc) {
-            const tile_job t = {.c = c,
-                                .ldc = g->n,
-                                .k = RT_MIN(kc, g->k - k0),
-                                .add = k0 > 0};
+            const tile_job t = {.c = c, .ldc = g->n, .k = RT_MIN(kc, g->k - k0), .add = k0 > 0};
             column_block(g, t, (operand){pa + k0 * a.col, a.row, a.col},
                          (operand){pb + k0 * b.row, b.row, b.col}, j0, RT_MIN(NC, g->n - j0), scratch,
                          scratch + panels);

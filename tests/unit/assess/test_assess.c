@@ -29,7 +29,8 @@ static void test_merge(void **state) {
         {"{\"evaluation\": {\"old\": [1, {\"x\": \"\\\"}\"}]}, \"z\": null}",
          "{\"evaluation\": {\"new\":1}, \"z\": null}"},
         {"{\"a\":-0.5,\"evaluation\":3}", "{\"a\":-0.5,\"evaluation\":{\"new\":1}}"},
-        {"{\"a\":{\"evaluation\":3},\"b\":true }", "{\"a\":{\"evaluation\":3},\"b\":true,\n  \"evaluation\": {\"new\":1} }"},
+        {"{\"a\":{\"evaluation\":3},\"b\":true }",
+         "{\"a\":{\"evaluation\":3},\"b\":true,\n  \"evaluation\": {\"new\":1} }"},
         {"{\"\\u0065valuation\":\"x\"}", "{\"\\u0065valuation\":{\"new\":1}}"},
         {"[1]", NULL},
         {"3", NULL},
@@ -39,8 +40,8 @@ static void test_merge(void **state) {
     for (int64_t i = 0; i < RT_COUNT(cases); i++) {
         rt_str out;
         rt_str_init(&out);
-        const rt_status st = rt_metrics_merge(cases[i].text, strlen(cases[i].text), "metrics.json", "evaluation",
-                                              "{\"new\":1}", &out);
+        const rt_status st = rt_metrics_merge(cases[i].text, strlen(cases[i].text), "metrics.json",
+                                              "evaluation", "{\"new\":1}", &out);
         if (cases[i].want) {
             assert_int_equal(st, RT_OK);
             assert_string_equal(rt_str_text(&out), cases[i].want);
@@ -91,9 +92,12 @@ static void test_parse_requirement(void **state) {
 /* ---- trees ---- */
 
 static const char TEACHER[] =
-    "{\"epochs\":3,\"evaluation\":{\"run\":\"runs/teacher\",\"arch\":\"mlp:8\",\"student\":\"single\",\"method\":\"train\","
-    "\"task\":\"classification\",\"members\":4,\"parameters\":1200000,\"flops\":2400000,\"training_seconds\":null,"
-    "\"infer_seconds\":0.5,\"sets\":{\"test\":{\"rows\":100,\"accuracy\":0.9,\"nll\":0.30001,\"brier\":0.2,\"ece\":0.05,"
+    "{\"epochs\":3,\"evaluation\":{\"run\":\"runs/"
+    "teacher\",\"arch\":\"mlp:8\",\"student\":\"single\",\"method\":\"train\","
+    "\"task\":\"classification\",\"members\":4,\"parameters\":1200000,\"flops\":2400000,\"training_seconds\":"
+    "null,"
+    "\"infer_seconds\":0.5,\"sets\":{\"test\":{\"rows\":100,\"accuracy\":0.9,\"nll\":0.30001,\"brier\":0.2,"
+    "\"ece\":0.05,"
     "\"entropy\":0.4,\"temperature\":null,\"temperature_reason\":\"no validation rows\","
     "\"interval\":{\"accuracy\":[0.88,0.92]},\"single\":{\"accuracy\":0.85}},"
     "\"ood:far_1\":{\"rows\":50,\"auroc\":{\"entropy\":0.7,\"confidence\":0.6}},"
@@ -101,7 +105,8 @@ static const char TEACHER[] =
 static const char STUDENT[] =
     "{\"evaluation\":{\"run\":\"runs/a_student\",\"arch\":\"mlp:8\",\"student\":\"single\",\"method\":\"kd\","
     "\"task\":\"classification\",\"members\":1,\"parameters\":300000,\"flops\":600000,\"infer_seconds\":0.1,"
-    "\"sets\":{\"test\":{\"rows\":100,\"accuracy\":0.85,\"nll\":0.30002,\"brier\":0.25,\"ece\":0.04,\"entropy\":0.3},"
+    "\"sets\":{\"test\":{\"rows\":100,\"accuracy\":0.85,\"nll\":0.30002,\"brier\":0.25,\"ece\":0.04,"
+    "\"entropy\":0.3},"
     "\"ood:far_1\":{\"rows\":50,\"auroc\":{\"entropy\":0.8,\"confidence\":0.6}},"
     "\"shift:roll\":{\"severity\":[2,4],\"accuracy\":[0.7,0.75],\"nll\":[0.5,0.75]}}}}";
 
@@ -219,13 +224,12 @@ static void test_tables(void **state) {
     static const char *const markdown[] = {"| run | M | acc |", "|:---|---:|",
                                            "| runs/teacher | 4 | **0.9000 \xc2\xb1 0.0200** |",
                                            "| runs/a\\_student | 1 | 0.8500 |", " **300k** | **600k** |"};
-    static const char *const latex[] = {"\\begin{tabular}{lrr", "\\textbf{0.9000} $\\pm$ 0.0200", "runs/a\\_student & 1",
-                                        "\\end{tabular}"};
-    static const char *const csv[] = {
-        "run,task,arch,student,method,members,parameters,flops,",
-        ",test.accuracy,test.accuracy.lo,test.accuracy.hi,test.nll,",
-        ",ood:far_1.auroc.entropy",
-        "\nruns/a_student,classification,mlp:8,single,kd,1,300000,600000,"};
+    static const char *const latex[] = {"\\begin{tabular}{lrr", "\\textbf{0.9000} $\\pm$ 0.0200",
+                                        "runs/a\\_student & 1", "\\end{tabular}"};
+    static const char *const csv[] = {"run,task,arch,student,method,members,parameters,flops,",
+                                      ",test.accuracy,test.accuracy.lo,test.accuracy.hi,test.nll,",
+                                      ",ood:far_1.auroc.entropy",
+                                      "\nruns/a_student,classification,mlp:8,single,kd,1,300000,600000,"};
     check_table((rt_table_options){.width = 80}, text, RT_COUNT(text));
     check_table((rt_table_options){.width = 0}, wide, RT_COUNT(wide));
     check_table((rt_table_options){.format = RT_TABLE_MARKDOWN}, markdown, RT_COUNT(markdown));
@@ -254,15 +258,16 @@ static void test_columns(void **state) {
 /* ---- a run ---- */
 
 static void train_tiny(const char *dir, const char *data) {
-    static const char *const settings[][2] = {{"arch", "mlp:6"}, {"epochs", "1"},   {"members", "2"},
-                                              {"batch", "16"},   {"threads", "1"},  {"valid", "20"}};
+    static const char *const settings[][2] = {{"arch", "mlp:6"}, {"epochs", "1"},  {"members", "2"},
+                                              {"batch", "16"},   {"threads", "1"}, {"valid", "20"}};
     rt_config c;
     rt_train_result r;
     assert_int_equal(rt_config_init(&c), RT_OK);
     assert_int_equal(rt_config_set(&c, RT_VERB_TRAIN, "data", data, "test", false), RT_OK);
     assert_int_equal(rt_config_set(&c, RT_VERB_TRAIN, "out", dir, "test", false), RT_OK);
     for (int64_t i = 0; i < RT_COUNT(settings); i++)
-        assert_int_equal(rt_config_set(&c, RT_VERB_TRAIN, settings[i][0], settings[i][1], "test", false), RT_OK);
+        assert_int_equal(rt_config_set(&c, RT_VERB_TRAIN, settings[i][0], settings[i][1], "test", false),
+                         RT_OK);
     assert_int_equal(rt_train_run(&c, NULL, &r), RT_OK);
     rt_config_deinit(&c);
 }
@@ -284,8 +289,9 @@ static void assess_tiny(const char *dir, int threads) {
     assert_int_equal(rt_assessment_save(a, &why), RT_OK);
     assert_null(why);
     assert_int_equal(rt_assessment_read(&again, dir), RT_OK);
-    static const char *const paths[] = {"nll",        "temperature", "ood:far.auroc.entropy", "against.kl",
-                                        "parameters", "test.misclassification.auroc.mutual_information"};
+    static const char *const paths[] = {
+        "nll",        "temperature", "ood:far.auroc.entropy",
+        "against.kl", "parameters",  "test.misclassification.auroc.mutual_information"};
     for (int64_t i = 0; i < RT_COUNT(paths); i++) {
         assert_true(rt_assessment_value(a, paths[i], &one, NULL) && isfinite(one));
         assert_true(rt_assessment_value(again, paths[i], &other, NULL) && one == other);
@@ -324,9 +330,9 @@ static void test_run(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_merge),           cmocka_unit_test(test_parse_requirement),
-        cmocka_unit_test(test_paths),           cmocka_unit_test(test_check_requirement),
-        cmocka_unit_test(test_tables),          cmocka_unit_test(test_columns),
+        cmocka_unit_test(test_merge),  cmocka_unit_test(test_parse_requirement),
+        cmocka_unit_test(test_paths),  cmocka_unit_test(test_check_requirement),
+        cmocka_unit_test(test_tables), cmocka_unit_test(test_columns),
         cmocka_unit_test(test_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
