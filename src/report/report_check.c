@@ -68,8 +68,8 @@ static rt_status check_table(const place *at, rt_jval v, bool edges) {
     for (int64_t i = 0; i < rt_jval_len(v); i++) {
         const char *key = rt_jval_key(v, i);
         rt_jval column = rt_jval_get(v, key);
-        if (rt_jval_len(column) < 0)
-            continue;
+        if (!rt_jval_is_array(column))
+            continue; /* a single number, a reason, or an object such as the means of all columns */
         RT_TRY(numbers_at(at, key, column));
         int64_t n = rt_jval_len(column) - (edges && strcmp(key, "edges") == 0);
         if (length < 0)

@@ -118,6 +118,7 @@ def evaluation(name, q, rng):
                                  "nll": sigs([nll + 3.2 * x * q["fragile"] for x in t]), "brier": sigs([1.4 * err + 0.7 * x for x in t]),
                                  "ece": sigs([ece + 0.4 * x * q["fragile"] ** 2 for x in t]), "entropy": sigs([2.2 * err + 0.8 * x / q["fragile"] for x in t]),
                                  "mutual_information": sigs([mi + 0.3 * x / q["fragile"] for x in t]) if members > 1 else [None for _ in t]}
+        sets["shift:" + kind]["mean"] = {m: sigs([sum(v) / len(v)])[0] for m, v in sets["shift:" + kind].items() if m != "severity" and None not in v}
     types = {}
     for i, kind in enumerate(TYPES):
         hard = 0.35 + 0.5 * rng()
