@@ -22,7 +22,7 @@ enum { CELLS_MAX = 4096, METRICS_MAX_BYTES = 64 << 20, NAME_MAX_BYTES = 64 };
 
 typedef struct cell {
     double mean, deviation;
-    int n, wanted; /* runs that gave a number; runs there are */
+    int n, wanted, missing; /* runs that gave a number; runs there are; runs not measured yet */
     const char *paper;
     double paper_mean, paper_deviation; /* NaN: none given */
     bool reproduced;
@@ -125,10 +125,13 @@ static rt_status fill_cell(table *t, rt_jval row, rt_jval column, cell *c) {
         c->wanted++;
         rt_jdoc *doc = NULL;
         double v;
-        if (!n->job.done || open_metrics(n->job.dir, &doc) != RT_OK)
+        if (!n->job.done || open_metrics(n->job.dir, &doc) != RT_OK) {
+            c->missing++;
             continue;
+        }
         rt_jval top = rt_jdoc_root(doc);
         rt_jval at = path[0] == '/' ? follow(top, path + 1) : follow(rt_jval_get(top, "evaluation"), path);
+        c->missing += at == NULL;
         if (rt_jval_f64(at, &v)) {
             v = offset + scale * v;
             sum += v;
@@ -209,7 +212,10 @@ static rt_status judge(const table *t, const char *text, int *verdict, double *l
 
 static void json_cell(rt_json *j, const cell *c, const char *column) {
     rt_json_object_begin(j, column);
-    rt_json_f64_or(j, "mean", c->mean, c->wanted ? "not measured yet" : "not part of this scale");
+    rt_json_f64_or(j, "mean", c->mean,
+                   !c->wanted   ? "not part of this scale"
+                   : c->missing ? "not measured yet"
+                                : "not defined for this model");
     if (c->n > 1)
         rt_json_f64(j, "deviation", c->deviation);
     rt_json_i64(j, "runs", c->n);
@@ -234,7 +240,7 @@ static void json_table(rt_json *j, const table *t) {
 static void text_cell(rt_str *out, const cell *c, int digits, bool best) {
     const char *mark = best ? "**" : "";
     if (c->n == 0) {
-        rt_str_append(out, c->wanted ? " ..." : " -");
+        rt_str_append(out, c->missing ? " ..." : " -");
     } else {
         rt_str_appendf(out, " %s%.*f%s", mark, digits, c->mean, mark);
         if (c->n > 1)
