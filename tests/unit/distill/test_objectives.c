@@ -4,6 +4,10 @@
  * Numbers of tests/golden/objectives.txt come from PyTorch (objectives.py there). Each case is computed three
  * times: by the interpreter in double, by the interpreter in float, and by a plan in float, cut into slices.
  * Values known from papers, limits in which one objective is another, and what no objective may do follow.
+ *
+ * So the sources behind the table are tested by name of their objective: objective_labels.c, objective_kd.c,
+ * objective_one_to_one.c, objective_ae_kd.c, objective_end2.c, objective_proxy_end2.c, objective_prior_net.c,
+ * objective_gaussian_kd.c and objective_gaussian_one_to_one.c with gaussian_loss.c. One without a golden case fails.
  */
 #include "golden/golden_read.h"
 
