@@ -58,6 +58,8 @@ struct rt_dataset {
     char hash[65];
 };
 void rt_dataset_keep(rt_dataset *d, void *block); /* takes ownership; NULL is fine */
+/* Room for n points of the plane and their labels, zero; they belong to the data set. */
+rt_status rt_dataset_points(rt_dataset *d, int64_t n, float **x, int32_t **label) RT_MUST_CHECK;
 /* names: `classes` texts, or NULL for "0", "1", ... */
 rt_status rt_dataset_name_classes(rt_dataset *d, const char *const *names) RT_MUST_CHECK;
 /* Copies the rows of `all` into train and test by the mask; with o.test_only the training rows are left out.

@@ -170,6 +170,16 @@ void rt_dataset_keep(rt_dataset *d, void *block) {
         d->block[d->blocks++] = block;
 }
 
+rt_status rt_dataset_points(rt_dataset *d, int64_t n, float **x, int32_t **label) {
+    *x = NULL;
+    *label = NULL;
+    RT_TRY(rt_calloc(x, (size_t)n, 2 * sizeof **x));
+    rt_dataset_keep(d, *x);
+    RT_TRY(rt_calloc(label, (size_t)n, sizeof **label));
+    rt_dataset_keep(d, *label);
+    return RT_OK;
+}
+
 rt_status rt_dataset_name_classes(rt_dataset *d, const char *const *names) {
     RT_TRY(rt_arena_alloc(&d->arena, &d->class_name, (size_t)d->classes * sizeof(char *)));
     for (int64_t k = 0; k < d->classes; k++) {

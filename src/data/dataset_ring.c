@@ -6,18 +6,14 @@
  * They have no meaning of their own, so all of them are of one class. The paper shows the ring and gives no numbers; radius 800
  * and sigma 100 look like its figure.
  */
-#include "base/alloc.h"
 #include "base/rng.h"
 #include "data/data_int.h"
 #include <math.h>
 
 static rt_status ring_part(rt_dataset *d, rt_part *out, int64_t n, double radius, double sigma, rt_rng r) {
-    float *x = NULL;
-    int32_t *label = NULL;
-    RT_TRY(rt_calloc(&x, (size_t)n, 2 * sizeof *x));
-    rt_dataset_keep(d, x);
-    RT_TRY(rt_calloc(&label, (size_t)n, sizeof *label));
-    rt_dataset_keep(d, label);
+    float *x;
+    int32_t *label;
+    RT_TRY(rt_dataset_points(d, n, &x, &label));
     for (int64_t i = 0; i < n; i++) {
         const uint64_t draw = 3 * (uint64_t)i;
         const double angle = 2 * 3.14159265358979323846 * rt_rng_uniform(r, draw);

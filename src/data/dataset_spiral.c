@@ -10,7 +10,6 @@
  */
 #include "data/data_int.h"
 
-#include "base/alloc.h"
 #include "base/rng.h"
 #include "base/size.h"
 
@@ -21,12 +20,9 @@ static const double spiral_pi = 3.14159265358979323846;
 static rt_status spiral_part(rt_dataset *d, rt_part *out, int64_t n, int64_t arms, double noise,
                              uint64_t seed, uint64_t stream) {
     int64_t rows = n * arms;
-    float *x = NULL;
-    int32_t *label = NULL;
-    RT_TRY(rt_calloc(&x, (size_t)rows, 2 * sizeof *x));
-    rt_dataset_keep(d, x);
-    RT_TRY(rt_calloc(&label, (size_t)rows, sizeof *label));
-    rt_dataset_keep(d, label);
+    float *x;
+    int32_t *label;
+    RT_TRY(rt_dataset_points(d, rows, &x, &label));
     for (int64_t k = 0; k < arms; k++) {
         rt_rng r = rt_rng_make(seed, RT_RNG_DATA, stream, (uint64_t)k);
         double phi = 2 * spiral_pi * (double)k / (double)arms;

@@ -8,11 +8,8 @@
  */
 #include "data/data_int.h"
 
-#include "base/alloc.h"
+#include "data/png_guard.h"
 
-#include <png.h>
-#include <setjmp.h>
-#include <stdio.h>
 #include <string.h>
 
 typedef struct png_job {
@@ -24,30 +21,9 @@ typedef struct png_job {
     uint8_t *pixels; /* (h, w, c) */
     png_bytep *rows;
     int64_t c, h, w;
-    bool no_memory;
-    char message[200];
+    png_guard guard;
 } png_job;
 
-static void png_on_error(png_structp png, png_const_charp text) {
-    png_job *j = png_get_error_ptr(png);
-    snprintf(j->message, sizeof j->message, "%s", text);
-    longjmp(png_jmpbuf(png), 1);
-}
-static void png_on_warning(png_structp png, png_const_charp text) {
-    (void)png;
-    (void)text;
-}
-static png_voidp png_take(png_structp png, png_alloc_size_t n) {
-    png_job *j = png_get_mem_ptr(png);
-    void *p = NULL;
-    if (rt_alloc(&p, n) != RT_OK)
-        j->no_memory = true;
-    return p;
-}
-static void png_give(png_structp png, png_voidp p) {
-    (void)png;
-    rt_free(p);
-}
 static void png_on_read(png_structp png, png_bytep to, size_t n) {
     png_job *j = png_get_io_ptr(png);
     if (n > j->n - j->at)
@@ -56,7 +32,7 @@ static void png_on_read(png_structp png, png_bytep to, size_t n) {
     j->at += n;
 }
 
-/* Everything that may jump. Returns false with j->message set. */
+/* Everything that may jump. Returns false with j->guard.message set. */
 static bool png_run(png_job *j) {
     if (setjmp(png_jmpbuf(j->png)))
         return false;
@@ -82,9 +58,9 @@ static bool png_run(png_job *j) {
     size_t stride = png_get_rowbytes(png, j->info);
     if ((j->c != 1 && j->c != 3) || stride != (size_t)(j->w * j->c))
         png_error(png, "neither grey nor RGB");
-    j->no_memory = rt_alloc(&j->pixels, stride * (size_t)j->h) != RT_OK ||
-                   rt_calloc(&j->rows, (size_t)j->h, sizeof *j->rows) != RT_OK;
-    if (j->no_memory)
+    j->guard.no_memory = rt_alloc(&j->pixels, stride * (size_t)j->h) != RT_OK ||
+                         rt_calloc(&j->rows, (size_t)j->h, sizeof *j->rows) != RT_OK;
+    if (j->guard.no_memory)
         png_error(png, "out of memory");
     for (int64_t y = 0; y < j->h; y++)
         j->rows[y] = j->pixels + (size_t)y * stride;
@@ -98,13 +74,13 @@ rt_status rt_png_decode(rt_picture *out, const uint8_t *src, size_t n, const cha
     RT_FAIL_IF(n < 8 || png_sig_cmp(src, 0, 8) != 0, RT_E_INPUT, "%s: not a PNG file", name);
     png_job j = {.src = src, .n = n, .name = name};
     rt_status st = RT_OK;
-    j.png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &j, png_on_error, png_on_warning, &j, png_take,
-                                     png_give);
+    j.png = png_create_read_struct_2(PNG_LIBPNG_VER_STRING, &j.guard, png_guard_error, png_guard_warning,
+                                     &j.guard, png_guard_take, png_guard_give);
     j.info = j.png ? png_create_info_struct(j.png) : NULL;
     if (j.info == NULL)
         RT_FAIL_GOTO(RT_E_MEMORY, "%s: no memory to decode", name);
     if (!png_run(&j))
-        RT_FAIL_GOTO(j.no_memory ? RT_E_MEMORY : RT_E_INPUT, "%s: bad PNG: %s", name, j.message);
+        RT_FAIL_GOTO(j.guard.no_memory ? RT_E_MEMORY : RT_E_INPUT, "%s: bad PNG: %s", name, j.guard.message);
     st = rt_picture_from_pixels(out, j.pixels, j.c, j.h, j.w);
 done:
     png_destroy_read_struct(&j.png, &j.info, NULL);

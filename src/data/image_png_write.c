@@ -6,12 +6,8 @@
  */
 #include "data/data_int.h"
 
-#include "base/alloc.h"
 #include "base/file.h"
-
-#include <png.h>
-#include <setjmp.h>
-#include <stdio.h>
+#include "data/png_guard.h"
 
 typedef struct png_out {
     png_structp png;
@@ -21,30 +17,9 @@ typedef struct png_out {
     int64_t h, w;
     int channels;
     bool write_failed; /* the error record has the reason */
-    bool no_memory;
-    char message[200];
+    png_guard guard;
 } png_out;
 
-static void png_out_error(png_structp png, png_const_charp text) {
-    png_out *o = png_get_error_ptr(png);
-    snprintf(o->message, sizeof o->message, "%s", text);
-    longjmp(png_jmpbuf(png), 1);
-}
-static void png_out_warning(png_structp png, png_const_charp text) {
-    (void)png;
-    (void)text;
-}
-static png_voidp png_out_take(png_structp png, png_alloc_size_t n) {
-    png_out *o = png_get_mem_ptr(png);
-    void *p = NULL;
-    if (rt_alloc(&p, n) != RT_OK)
-        o->no_memory = true;
-    return p;
-}
-static void png_out_give(png_structp png, png_voidp p) {
-    (void)png;
-    rt_free(p);
-}
 static void png_out_write(png_structp png, png_bytep data, size_t n) {
     png_out *o = png_get_io_ptr(png);
     if (rt_writer_write(o->writer, data, n) != RT_OK) {
@@ -80,15 +55,15 @@ rt_status rt_image_write_png(const char *path, const uint8_t *pixels, int64_t h,
     png_out o = {.pixels = pixels, .h = h, .w = w, .channels = channels};
     rt_status st = RT_OK;
     RT_TRY_GOTO(rt_writer_open(&o.writer, path));
-    o.png = png_create_write_struct_2(PNG_LIBPNG_VER_STRING, &o, png_out_error, png_out_warning, &o,
-                                      png_out_take, png_out_give);
+    o.png = png_create_write_struct_2(PNG_LIBPNG_VER_STRING, &o.guard, png_guard_error, png_guard_warning,
+                                      &o.guard, png_guard_take, png_guard_give);
     o.info = o.png ? png_create_info_struct(o.png) : NULL;
     if (o.info == NULL)
         RT_FAIL_GOTO(RT_E_MEMORY, "%s: no memory to write a picture", path);
     if (!png_out_run(&o)) {
         st = o.write_failed ? rt_error_last()->code
-                            : rt_error_set(o.no_memory ? RT_E_MEMORY : RT_E_FAILED, __FILE__, __LINE__,
-                                           "%s: cannot make a PNG: %s", path, o.message);
+                            : rt_error_set(o.guard.no_memory ? RT_E_MEMORY : RT_E_FAILED, __FILE__, __LINE__,
+                                           "%s: cannot make a PNG: %s", path, o.guard.message);
         goto done;
     }
     st = rt_writer_commit(&o.writer);
