@@ -2,8 +2,9 @@
  * api.c - what include/retort.h promises beyond the functions of the modules themselves: sessions, and
  * training from text settings.
  *
- * A session is one compiled evaluation plan per network of the model, run on the calling thread by a pool of
- * one. Uncertainty follows from the members:
+ * A session is one compiled evaluation plan, run on the calling thread by a pool of one, and for each network of
+ * the model its weights as the plan's kernels want them (if that would be too much, for one at a time).
+ * Uncertainty follows from the members:
  *
  *     p = mean_m p_m     H[p] = -sum p ln p     E[H] = mean_m H[p_m]     MI = H[p] - E[H]
  *
@@ -26,6 +27,8 @@ typedef struct rt_session {
     rt_graph *g;
     rt_plan *plan;
     rt_exec *exec;
+    rt_kept **kept;
+    int nkept; /* one per network, or one */
     int64_t rows, row;
     int bound;  /* network whose parameters are bound, -1: none */
     float *x;   /* (rows, row) */
@@ -61,8 +64,14 @@ static rt_status session_init(rt_session *s) {
     rt_graph_output(
         s->g, "y",
         rt_student_forward(student, &b, rt_graph_input(s->g, "x", RT_DTYPE_F32, rt_model_input(s->m), 1)));
-    RT_TRY(rt_plan_compile(&s->plan, s->g, (rt_plan_options){.whole_batch = true}));
-    RT_TRY(rt_exec_create(&s->exec, s->plan, s->pool));
+    const int networks = rt_model_networks(s->m);
+    const bool all = rt_keep_networks(rt_model_params(s->m), networks);
+    RT_TRY(rt_plan_compile(&s->plan, s->g, (rt_plan_options){.whole_batch = true, .frozen = all}));
+    RT_TRY(rt_exec_create_sharing(&s->exec, s->plan, s->pool));
+    s->nkept = all ? networks : 1;
+    RT_TRY(rt_calloc(&s->kept, (size_t)s->nkept, sizeof(void *)));
+    for (int i = 0; i < s->nkept; i++)
+        RT_TRY(rt_kept_create(&s->kept[i], s->plan));
     RT_TRY(rt_calloc(&s->x, rows * (size_t)s->row, sizeof *s->x));
     RT_TRY(rt_calloc(&s->y, members * rows * k, sizeof *s->y));
     RT_TRY(rt_calloc(&s->all, rows * (size_t)rt_model_members(s->m) * k, sizeof *s->all));
@@ -94,6 +103,9 @@ void rt_session_destroy(rt_session **sp) {
     if (s == NULL)
         return;
     rt_exec_destroy(&s->exec);
+    for (int i = 0; s->kept != NULL && i < s->nkept; i++)
+        rt_kept_destroy(&s->kept[i]);
+    rt_free(s->kept);
     rt_plan_destroy(&s->plan);
     rt_graph_destroy(&s->g);
     rt_pool_destroy(&s->pool);
@@ -109,7 +121,9 @@ static void run_network(rt_session *s, int network, int64_t rows) {
     const rt_params *p = rt_model_params(s->m);
     const int members = rt_student_members(rt_model_student(s->m));
     const int64_t k = rt_model_outputs(s->m);
-    const rt_run run = {.params_unchanged = s->bound == network};
+    /* models are immutable: what is kept of a network stays right */
+    const rt_run run = {.params_unchanged = s->bound == network || s->nkept > 1};
+    rt_exec_bind_kept(s->exec, s->kept[s->nkept > 1 ? network : 0]);
     if (s->bound != network)
         for (int i = 0; i < rt_params_count(p); i++) /* only read: evaluation mode */
             rt_exec_bind_param(

@@ -304,6 +304,7 @@ static rt_status bench_infer(bench *b) {
     b->infer_flops = rt_student_flops(what);
     RT_TRY(rt_predictor_create(&b->predictor, what, b->ship ? b->ship_params : b->params, b->batch,
                                b->members, b->pool));
+    rt_predictor_keep_blocks(b->predictor);
     return measure(b, &b->infer, infer_once);
 }
 

@@ -22,6 +22,7 @@ typedef struct rt_problem {
     int32_t out_groups;
     int64_t n;    /* samples per group in this slice; batched shapes are (groups * n, ...) */
     rt_kind kind; /* of the result; SUM: this slice's part of the sum */
+    bool frozen;  /* parameters stay as they are for many runs: their layout costs nothing */
 } rt_problem;
 
 typedef struct rt_kern_ctx {

@@ -13,14 +13,19 @@
 #include "plan/plan_int.h"
 #include <string.h>
 
+struct rt_kept {
+    uint8_t *mem;
+    bool made; /* at least once */
+};
+
 struct rt_exec {
     const rt_plan *p;
     uint8_t *slice_mem, *global_mem; /* one block */
     uint8_t *block;
+    rt_kept *kept, *own; /* own: NULL if it shares those of others */
     void **param;
     const void **input, **feed;
     void **output;
-    bool prepared; /* prologue work on parameters was done at least once */
 };
 
 enum { REDUCE_CHUNK = 16384, SMALL_SECTION = 65536, MAX_SLICES = 1024 };
@@ -32,7 +37,27 @@ static void init_worker(void *ctx, int worker) {
     rt_kern_thread_init();
 }
 
-rt_status rt_exec_create(rt_exec **out, const rt_plan *p, rt_pool *pool) {
+rt_status rt_kept_create(rt_kept **out, const rt_plan *p) {
+    rt_kept *k = NULL;
+    *out = NULL;
+    RT_TRY(rt_calloc(&k, 1, sizeof *k));
+    const rt_status st = rt_alloc(&k->mem, p->kept_bytes);
+    if (st != RT_OK)
+        rt_kept_destroy(&k);
+    *out = k;
+    return st;
+}
+
+void rt_kept_destroy(rt_kept **kp) {
+    rt_kept *k = *kp;
+    if (k == NULL)
+        return;
+    rt_free(k->mem);
+    rt_free(k);
+    *kp = NULL;
+}
+
+rt_status rt_exec_create_sharing(rt_exec **out, const rt_plan *p, rt_pool *pool) {
     rt_exec *e = NULL;
     rt_status st = RT_OK;
     size_t slices = 0, bytes = 0;
@@ -65,10 +90,21 @@ done:
     return st;
 }
 
+rt_status rt_exec_create(rt_exec **out, const rt_plan *p, rt_pool *pool) {
+    RT_TRY(rt_exec_create_sharing(out, p, pool));
+    const rt_status st = rt_kept_create(&(*out)->own, p);
+    if (st != RT_OK)
+        rt_exec_destroy(out);
+    else
+        (*out)->kept = (*out)->own;
+    return st;
+}
+
 void rt_exec_destroy(rt_exec **ep) {
     rt_exec *e = *ep;
     if (e == NULL)
         return;
+    rt_kept_destroy(&e->own);
     rt_free(e->block);
     rt_free(e->param);
     rt_free(e->input);
@@ -78,6 +114,9 @@ void rt_exec_destroy(rt_exec **ep) {
     *ep = NULL;
 }
 
+void rt_exec_bind_kept(rt_exec *e, rt_kept *k) {
+    e->kept = k;
+}
 void rt_exec_bind_param(rt_exec *e, int slot, void *data) {
     if (slot < e->p->nslots)
         e->param[slot] = data;
@@ -100,6 +139,8 @@ static void *resolve(const rt_exec *e, const rt_ref *r, int64_t slice) {
         return e->slice_mem + (size_t)slice * e->p->slice_bytes + r->offset;
     case RT_PLACE_GLOBAL:
         return e->global_mem + r->offset;
+    case RT_PLACE_KEPT:
+        return e->kept->mem + r->offset;
     case RT_PLACE_PARAM:
         return e->param[r->slot];
     case RT_PLACE_INPUT:
@@ -203,8 +244,9 @@ static void run_global(const rt_exec *e, const rt_action *a, const rt_run *run, 
     clock_stop(run, a, start);
 }
 
-static bool skip_prologue(const rt_exec *e, const rt_action *a, const rt_run *run) {
-    return a->params_only && run->params_unchanged && e->prepared;
+/* The first action of the prologue that has to run. */
+static int64_t prologue_start(const rt_exec *e, const rt_run *run) {
+    return run->params_unchanged && e->kept->made ? e->p->nkept : 0;
 }
 
 /* ---- a whole member on one worker ---- */
@@ -219,10 +261,11 @@ typedef struct runs {
 
 void rt_exec_run_here(rt_exec *e, const rt_run *run, int worker) {
     const rt_plan *p = e->p;
-    for (int64_t i = 0; i < p->prologue.n; i++)
-        if (!skip_prologue(e, &p->prologue.a[i], run))
-            run_global(e, &p->prologue.a[i], run, worker);
-    e->prepared = true;
+    const int64_t start = prologue_start(e, run);
+    for (int64_t i = start; i < p->prologue.n; i++)
+        run_global(e, &p->prologue.a[i], run, worker);
+    if (start == 0) /* execs that share it only read */
+        e->kept->made = true;
     for (int ph = 0; ph < p->phases; ph++) {
         for (int64_t s = 0; s < p->slices; s++)
             run_phase(e, ph, s, run, worker);
@@ -291,17 +334,26 @@ static void shared_section(runs *r, const rt_actions *l, rt_pool *pool) {
     }
 }
 
+/* Actions [first, end) of the prologue. */
+static void shared_prologue(rt_exec *e, const rt_run *run, int64_t first, int64_t end, rt_pool *pool) {
+    if (first == end)
+        return;
+    const rt_actions part = {.a = e->p->prologue.a + first, .n = end - first};
+    runs r = {.e = &e, .run = run, .n = 1};
+    shared_section(&r, &part, pool);
+    if (first == 0)
+        e->kept->made = true;
+}
+
+void rt_exec_prepare(rt_exec *e, rt_pool *pool) {
+    const rt_run run = {0};
+    shared_prologue(e, &run, 0, e->p->nkept, pool);
+}
+
 static void shared_member(rt_exec *e, const rt_run *run, rt_pool *pool) {
     const rt_plan *p = e->p;
     runs r = {.e = &e, .run = run, .n = 1};
-    if (!(run->params_unchanged && e->prepared)) {
-        shared_section(&r, &p->prologue, pool);
-    } else {
-        for (int64_t i = 0; i < p->prologue.n; i++)
-            if (!skip_prologue(e, &p->prologue.a[i], run))
-                run_global(e, &p->prologue.a[i], run, 0);
-    }
-    e->prepared = true;
+    shared_prologue(e, run, prologue_start(e, run), p->prologue.n, pool);
     for (r.phase = 0; r.phase < p->phases; r.phase++) {
         rt_pool_run(pool, one_slice, &r, p->slices);
         shared_section(&r, &p->section[r.phase], pool);

@@ -27,6 +27,7 @@ typedef struct fuse {
     rt_rewrite w;
     rt_arena arena;
     const rt_kern *kern;
+    bool frozen;
     bool *wanted;     /* convolution: the kernel would take it */
     rt_val *reader;   /* some reader */
     rt_val *store;    /* convolution -> chain behind it that goes into its store, or 0 */
@@ -66,6 +67,7 @@ static rt_status suits(bool *yes, fuse *f, const rt_graph *g, rt_val v) {
     rt_problem p;
     rt_layout in[RT_OP_MAX_IN], out;
     RT_TRY(rt_problem_make(&p, &f->arena, g, v, NULL, RT_LAYOUT_PLAIN));
+    p.frozen = f->frozen;
     *yes = rt_problem_suits(f->kern, &p, in, &out);
     return RT_OK;
 }
@@ -251,14 +253,14 @@ static rt_status emit(fuse *f, rt_val v, rt_val u) {
     return RT_OK;
 }
 
-rt_status rt_pass_fuse_conv(rt_graph **g, unsigned mask) {
-    fuse f = {0};
+rt_status rt_pass_fuse_conv(rt_graph **g, rt_choice c) {
+    fuse f = {.frozen = c.frozen};
     rt_graph *out = NULL;
     rt_status st = RT_OK;
     const rt_kern *list[16];
     int kernels = 0;
     const size_t n = (size_t)rt_graph_count(*g);
-    RT_TRY(rt_kern_list(RT_OP_FUSED_CONV, rt_graph_dtype(*g), mask, list, 16, &kernels));
+    RT_TRY(rt_kern_list(RT_OP_FUSED_CONV, rt_graph_dtype(*g), c.mask, list, 16, &kernels));
     if (kernels < 2) /* the reference alone: nothing to gain */
         return RT_OK;
     f.kern = list[0];

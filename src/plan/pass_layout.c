@@ -64,7 +64,7 @@ static rt_status choose(layouts *x, const rt_problem *p, rt_dtype dtype, unsigne
     RT_FAIL(RT_E_UNSUPPORTED, "no kernel for %s", rt_op_get(p->op)->name);
 }
 
-rt_status rt_pass_layout(rt_graph **g, unsigned mask) {
+rt_status rt_pass_layout(rt_graph **g, rt_choice how) {
     rt_rewrite w;
     rt_arena arena;
     rt_graph *out = NULL;
@@ -83,8 +83,9 @@ rt_status rt_pass_layout(rt_graph **g, unsigned mask) {
         const rt_val c = w.map[v];
         rt_problem p;
         RT_TRY_GOTO(rt_problem_make(&p, &arena, w.to, c, NULL, RT_LAYOUT_PLAIN));
+        p.frozen = how.frozen;
         layouts x;
-        RT_TRY_GOTO(choose(&x, &p, rt_graph_dtype(*g), mask, common));
+        RT_TRY_GOTO(choose(&x, &p, rt_graph_dtype(*g), how.mask, common));
         rt_val in[RT_OP_MAX_IN];
         bool moved = false;
         for (int i = 0; i < d->nin; i++) {

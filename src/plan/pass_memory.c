@@ -4,8 +4,9 @@
  * Every value, every part of a sum and every kernel's scratch is a block with a first and a last moment.
  * Blocks whose times do not meet share memory: the largest first, each at the lowest offset where nothing
  * alive is in the way. An element-wise step may write over an operand that dies there. Slice blocks get
- * offsets in the slice workspace (the same in every slice), global ones in the global workspace; what the
- * prologue makes from parameters alone is kept for ever, so that inference need not make it again.
+ * offsets in the slice workspace (the same in every slice), global ones in the global workspace. What the
+ * prologue makes from parameters alone lies apart, each value for itself: it is kept, so that inference need not
+ * make it again, and several execs can share it.
  *
  *     moments: prologue 0 | phase 0: one per action | section 0: one | phase 1 ...
  */
@@ -18,7 +19,8 @@
 typedef struct block {
     size_t bytes, offset;
     int64_t first, last;
-    bool global, used;
+    rt_place place; /* SLICE, GLOBAL or KEPT */
+    bool used;
 } block;
 
 typedef struct mem {
@@ -69,7 +71,7 @@ static block *read_block(mem *m, rt_val v) {
 
 static void set_bytes(block *b, const rt_desc *d, bool global) {
     b->bytes = rt_desc_bytes(d);
-    b->global = global;
+    b->place = global ? RT_PLACE_GLOBAL : RT_PLACE_SLICE;
 }
 
 /* A step makes its result at t. */
@@ -93,6 +95,7 @@ static void visit(mem *m, const rt_action *a, int64_t t, bool in_section) {
         }
         make(m, s, t, in_section);
         if (a->params_only) {
+            m->b[s->v].place = RT_PLACE_KEPT;
             touch(&m->b[s->v], 0);
             touch(&m->b[s->v], INT64_MAX / 2);
         }
@@ -101,7 +104,7 @@ static void visit(mem *m, const rt_action *a, int64_t t, bool in_section) {
         if (s->scratch > 0) {
             block *c = &m->b[scratch_block(m, a->index)];
             c->bytes = s->scratch;
-            c->global = in_section;
+            c->place = in_section ? RT_PLACE_GLOBAL : RT_PLACE_SLICE;
             touch(c, t);
         }
         break;
@@ -198,7 +201,7 @@ static int by_lo(const void *x, const void *y) {
     return a->lo < b->lo ? -1 : a->lo > b->lo;
 }
 
-static rt_status place(mem *m, bool global, bool reuse, size_t *total) {
+static rt_status place(mem *m, rt_place where, bool reuse, size_t *total) {
     candidate *order = NULL;
     int64_t n = 0;
     span *busy = NULL;
@@ -207,7 +210,7 @@ static rt_status place(mem *m, bool global, bool reuse, size_t *total) {
     RT_TRY_GOTO(rt_alloc(&order, (size_t)m->nblk * sizeof *order));
     RT_TRY_GOTO(rt_alloc(&busy, (size_t)m->nblk * sizeof *busy));
     for (int64_t i = 0; i < m->nblk; i++)
-        if (m->b[i].used && m->b[i].global == global && m->b[i].bytes > 0)
+        if (m->b[i].used && m->b[i].place == where && m->b[i].bytes > 0)
             order[n++] = (candidate){m->b[i].bytes, i};
     qsort(order, (size_t)n, sizeof *order, larger_first);
     for (int64_t k = 0; k < n; k++) {
@@ -267,7 +270,7 @@ static rt_ref ref_of(const mem *m, rt_val v, bool part) {
     const size_t offset = d->type.kind == RT_KIND_SUM ? m->b[sum_block(m, r)].offset : m->b[r].offset;
     if (m->vi[r].output >= 0)
         return (rt_ref){.place = RT_PLACE_OUTPUT, .slot = m->vi[r].output, .offset = offset};
-    return (rt_ref){.place = RT_PLACE_GLOBAL, .offset = offset};
+    return (rt_ref){.place = m->vi[r].params_only ? RT_PLACE_KEPT : RT_PLACE_GLOBAL, .offset = offset};
 }
 
 /* Where the step of v puts its result. */
@@ -322,8 +325,7 @@ static void resolve(mem *m, rt_actions *l) {
                 p->step[s->side].out = made_ref(m, p->step[s->side].v);
             if (s->scratch > 0) {
                 const block *b = &m->b[scratch_block(m, a->index)];
-                s->scratch_ref =
-                    (rt_ref){.place = b->global ? RT_PLACE_GLOBAL : RT_PLACE_SLICE, .offset = b->offset};
+                s->scratch_ref = (rt_ref){.place = b->place, .offset = b->offset};
             }
             break;
         }
@@ -354,8 +356,9 @@ rt_status rt_pass_memory(rt_plan *p, rt_vinfo *vi, bool reuse) {
     lifetimes(&m);
     if (reuse)
         in_place(&m);
-    RT_TRY_GOTO(place(&m, false, reuse, &p->slice_bytes));
-    RT_TRY_GOTO(place(&m, true, reuse, &p->global_bytes));
+    RT_TRY_GOTO(place(&m, RT_PLACE_SLICE, reuse, &p->slice_bytes));
+    RT_TRY_GOTO(place(&m, RT_PLACE_GLOBAL, reuse, &p->global_bytes));
+    RT_TRY_GOTO(place(&m, RT_PLACE_KEPT, reuse, &p->kept_bytes));
     RT_TRY_GOTO(constants(&m));
     resolve(&m, &p->prologue);
     for (int i = 0; i < p->phases; i++) {

@@ -168,6 +168,8 @@ static rt_status outputs(rt_plan *p, rt_vinfo *vi) {
 
 static int by_level(const void *a, const void *b) {
     const rt_action *x = a, *y = b;
+    if (x->params_only != y->params_only)
+        return x->params_only ? -1 : 1;
     const int kx = x->kind == RT_ACT_REDUCE ? -1 : x->level, ky = y->kind == RT_ACT_REDUCE ? -1 : y->level;
     if (kx != ky)
         return kx < ky ? -1 : 1;
@@ -190,6 +192,8 @@ rt_status rt_pass_schedule(rt_plan *p, rt_vinfo *vi) {
     RT_TRY(outputs(p, vi));
     if (p->prologue.n > 1) /* qsort takes no NULL, even of nothing */
         qsort(p->prologue.a, (size_t)p->prologue.n, sizeof *p->prologue.a, by_level);
+    while (p->nkept < p->prologue.n && p->prologue.a[p->nkept].params_only)
+        p->nkept++;
     for (int i = 0; i < p->phases; i++)
         if (p->section[i].n > 1)
             qsort(p->section[i].a, (size_t)p->section[i].n, sizeof *p->section[i].a, by_level);

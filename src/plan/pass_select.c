@@ -21,7 +21,7 @@ static rt_pstep *carrier(const rt_plan *p, const rt_vinfo *vi, const rt_node *d)
     return same ? s : NULL;
 }
 
-rt_status rt_pass_select(rt_plan *p, rt_vinfo *vi, unsigned mask) {
+rt_status rt_pass_select(rt_plan *p, rt_vinfo *vi, rt_choice c) {
     const rt_graph *g = p->g;
     const rt_val n = (rt_val)rt_graph_count(g);
     RT_TRY(rt_arena_alloc(&p->arena, &p->step, n * sizeof *p->step));
@@ -39,6 +39,7 @@ rt_status rt_pass_select(rt_plan *p, rt_vinfo *vi, unsigned mask) {
         rt_pstep *s = &p->step[p->nstep];
         s->v = v;
         RT_TRY(rt_problem_make(&s->p, &p->arena, g, v, NULL, d->layout));
+        s->p.frozen = c.frozen;
         RT_TRY(rt_arena_alloc(&p->arena, &s->in, (size_t)(d->nin > 0 ? d->nin : 1) * sizeof *s->in));
         rt_pstep *with = carrier(p, vi, d);
         if (with != NULL) {
@@ -48,7 +49,7 @@ rt_status rt_pass_select(rt_plan *p, rt_vinfo *vi, unsigned mask) {
         }
         const rt_kern *list[16];
         int count = 0;
-        RT_TRY(rt_kern_list(d->op, rt_graph_dtype(g), mask, list, 16, &count));
+        RT_TRY(rt_kern_list(d->op, rt_graph_dtype(g), c.mask, list, 16, &count));
         for (int i = 0; i < count && s->kern == NULL; i++)
             if (list[i]->supports == NULL || list[i]->supports(&s->p))
                 s->kern = list[i];

@@ -78,7 +78,7 @@ static void count_leaves(rt_plan *p) {
     p->noutputs = rt_graph_outputs(p->g);
 }
 
-static rt_status rewrite(rt_graph **g, unsigned skip, unsigned mask) {
+static rt_status rewrite(rt_graph **g, unsigned skip, rt_choice choice) {
 #define WANTED(pass) ((skip & (1u << (pass))) == 0)
     if (WANTED(RT_PASS_SIMPLIFY))
         RT_TRY(rt_pass_simplify(g));
@@ -87,9 +87,9 @@ static rt_status rewrite(rt_graph **g, unsigned skip, unsigned mask) {
     if (WANTED(RT_PASS_FUSE) && WANTED(RT_PASS_REMAT))
         RT_TRY(rt_pass_remat(g));
     if (WANTED(RT_PASS_FUSE) && WANTED(RT_PASS_FUSE_CONV) && WANTED(RT_PASS_LAYOUT) && WANTED(RT_PASS_SELECT))
-        RT_TRY(rt_pass_fuse_conv(g, mask));
+        RT_TRY(rt_pass_fuse_conv(g, choice));
     if (WANTED(RT_PASS_LAYOUT) && WANTED(RT_PASS_SELECT))
-        RT_TRY(rt_pass_layout(g, mask));
+        RT_TRY(rt_pass_layout(g, choice));
 #ifdef RT_DEBUG
     RT_TRY(rt_graph_verify(*g));
 #endif
@@ -103,7 +103,7 @@ rt_status rt_plan_compile(rt_plan **out, const rt_graph *g, rt_plan_options o) {
     *out = NULL;
     RT_TRY(rt_graph_status(g));
     const bool select = (o.skip & (1u << RT_PASS_SELECT)) == 0;
-    const unsigned mask = select ? (unsigned)RT_KERN_ALL & ~o.forbid : 0;
+    const rt_choice choice = {.mask = select ? (unsigned)RT_KERN_ALL & ~o.forbid : 0, .frozen = o.frozen};
     RT_TRY(rt_calloc(&p, 1, sizeof *p));
     rt_arena_init(&p->arena);
     p->opt = o;
@@ -118,10 +118,10 @@ rt_status rt_plan_compile(rt_plan **out, const rt_graph *g, rt_plan_options o) {
     rt_graph_destroy(&whole);
     if (st != RT_OK)
         goto done;
-    RT_TRY_GOTO(rewrite(&p->g, o.skip, mask));
+    RT_TRY_GOTO(rewrite(&p->g, o.skip, choice));
     count_leaves(p);
     RT_TRY_GOTO(rt_calloc(&vi, (size_t)rt_graph_count(p->g), sizeof *vi));
-    RT_TRY_GOTO(rt_pass_select(p, vi, mask));
+    RT_TRY_GOTO(rt_pass_select(p, vi, choice));
     RT_TRY_GOTO(rt_pass_schedule(p, vi));
     RT_TRY_GOTO(rt_pass_memory(p, vi, (o.skip & (1u << RT_PASS_MEMORY)) == 0));
     rt_plan_number(p);
@@ -153,7 +153,10 @@ void rt_plan_destroy(rt_plan **pp) {
 }
 
 size_t rt_plan_bytes(const rt_plan *p) {
-    return p->slice_bytes * (size_t)p->slices + p->global_bytes;
+    return p->slice_bytes * (size_t)p->slices + p->global_bytes + p->kept_bytes;
+}
+size_t rt_plan_kept_bytes(const rt_plan *p) {
+    return p->kept_bytes;
 }
 int64_t rt_plan_slices(const rt_plan *p) {
     return p->slices;

@@ -38,12 +38,15 @@ typedef struct rt_plan_options {
     unsigned
         skip; /* bit p set: leave out pass p (select falls back to reference kernels, memory to no reuse) */
     unsigned forbid; /* RT_KERN_* families not to use */
+    bool frozen;     /* parameters stay as they are for many runs (inference): what is made of them alone may
+                        take its time */
 } rt_plan_options;
 
 rt_status rt_plan_compile(rt_plan **out, const rt_graph *g, rt_plan_options o) RT_MUST_CHECK;
 void rt_plan_destroy(rt_plan **p);
 void rt_plan_print(const rt_plan *p, rt_str *out); /* steps, kernels, layouts, phases, offsets, memory */
-size_t rt_plan_bytes(const rt_plan *p);            /* workspace of one exec */
+size_t rt_plan_bytes(const rt_plan *p);            /* workspace of one exec, with what is kept */
+size_t rt_plan_kept_bytes(const rt_plan *p);       /* of it, what is made of parameters alone */
 int64_t rt_plan_slices(const rt_plan *p);
 double rt_plan_flops(const rt_plan *p); /* of one run over the whole batch */
 
@@ -58,9 +61,21 @@ typedef struct rt_action_cost {
 int64_t rt_plan_actions(const rt_plan *p);
 rt_action_cost rt_plan_action_cost(const rt_plan *p, int64_t i);
 
+/* What a plan makes of parameters alone: weights in the layouts of their kernels. Execs of one plan can share
+ * it if their parameters are the same, and an exec can change between several, one per network. */
+typedef struct rt_kept rt_kept;
+rt_status rt_kept_create(rt_kept **out, const rt_plan *p) RT_MUST_CHECK; /* the plan outlives it */
+void rt_kept_destroy(rt_kept **k);
+
 rt_status rt_exec_create(rt_exec **out, const rt_plan *p,
                          rt_pool *pool) RT_MUST_CHECK; /* plan and pool outlive it */
+/* The same without one of its own: rt_exec_bind_kept comes before the first run. */
+rt_status rt_exec_create_sharing(rt_exec **out, const rt_plan *p, rt_pool *pool) RT_MUST_CHECK;
 void rt_exec_destroy(rt_exec **e);
+void rt_exec_bind_kept(rt_exec *e, rt_kept *k);
+/* Makes what is kept from the parameters bound to e, so that any number of execs that share it can run at once,
+ * all with params_unchanged. */
+void rt_exec_prepare(rt_exec *e, rt_pool *pool);
 /* Bindings stay until changed. Data is borrowed. Inputs: groups * batch rows, row-major. By the graph's
  * slot numbers. */
 void rt_exec_bind_param(rt_exec *e, int slot, void *data);
@@ -73,7 +88,7 @@ void rt_exec_bind_output(rt_exec *e, int i, void *data);
 typedef struct rt_run {
     uint64_t seed, step;
     bool
-        params_unchanged; /* since this exec's last run: work that depends on parameters alone is kept (inference) */
+        params_unchanged; /* since what this exec has bound as kept was made: it is not made again (inference) */
     double *
         profile; /* NULL, or the seconds of every action of the plan, which the run adds to; one worker only */
 } rt_run;

@@ -6,6 +6,7 @@
  *
  *   time:  prologue | phase 0: slice steps, all slices | section 0: sums over slices, global steps | phase 1 | section 1 | ...
  *   place: slice workspace (one per slice): batched values, parts of sums, scratch | global workspace: sums and global values
+ *          | kept between runs: what the prologue makes of parameters alone
  */
 #ifndef RT_PLAN_PLAN_INT_H
 #define RT_PLAN_PLAN_INT_H
@@ -18,6 +19,7 @@ typedef enum rt_place {
     RT_PLACE_NONE,
     RT_PLACE_SLICE,  /* offset in the slice workspace */
     RT_PLACE_GLOBAL, /* offset in the global workspace */
+    RT_PLACE_KEPT,   /* offset in what is kept between runs */
     RT_PLACE_PARAM,  /* slot */
     RT_PLACE_INPUT,  /* slot; rows of the slice, one group */
     RT_PLACE_FEED,   /* slot */
@@ -80,10 +82,11 @@ struct rt_plan {
     rt_pstep *step;
     int64_t nstep;
     int phases;
-    rt_actions prologue;
+    rt_actions prologue;       /* first what depends on parameters alone */
+    int64_t nkept;             /* so many actions */
     rt_actions *slice_actions; /* per phase */
     rt_actions *section;       /* per phase */
-    size_t slice_bytes, global_bytes, const_bytes;
+    size_t slice_bytes, global_bytes, kept_bytes, const_bytes;
     uint8_t *consts;
     int ninputs, nfeeds, nslots, noutputs;
     int32_t nactions;
@@ -112,12 +115,18 @@ rt_status rt_rewrite_end(rt_rewrite *w,
                          rt_graph **out) RT_MUST_CHECK; /* outputs, dead nodes dropped; frees w */
 void rt_rewrite_abandon(rt_rewrite *w);
 
+/* Which kernels may be chosen, and for what. */
+typedef struct rt_choice {
+    unsigned mask; /* RT_KERN_* families */
+    bool frozen;   /* as in rt_plan_options */
+} rt_choice;
+
 rt_status rt_pass_simplify(rt_graph **g) RT_MUST_CHECK;
 rt_status rt_pass_fuse(rt_graph **g) RT_MUST_CHECK;
 rt_status rt_pass_remat(rt_graph **g) RT_MUST_CHECK;
-rt_status rt_pass_fuse_conv(rt_graph **g, unsigned mask) RT_MUST_CHECK;
-rt_status rt_pass_layout(rt_graph **g, unsigned mask) RT_MUST_CHECK;
-rt_status rt_pass_select(rt_plan *p, rt_vinfo *vi, unsigned mask) RT_MUST_CHECK;
+rt_status rt_pass_fuse_conv(rt_graph **g, rt_choice c) RT_MUST_CHECK;
+rt_status rt_pass_layout(rt_graph **g, rt_choice c) RT_MUST_CHECK;
+rt_status rt_pass_select(rt_plan *p, rt_vinfo *vi, rt_choice c) RT_MUST_CHECK;
 rt_status rt_pass_schedule(rt_plan *p, rt_vinfo *vi) RT_MUST_CHECK;
 rt_status rt_pass_memory(rt_plan *p, rt_vinfo *vi, bool reuse) RT_MUST_CHECK;
 

@@ -26,6 +26,8 @@ static const fused_case CASES[] = {
     {"edges", RT_OP_CONV2D, "ba", "", "r", 's', 1, 5, 12, 20, 30, 13},
     {"batch ensemble", RT_OP_CONV2D, "brm", "", "ma", 's', 3, 5, 17, 9, 9, 10},
     {"wide", RT_OP_CONV2D, "br", "", "a", 's', 1, 33, 144, 80, 6, 6},
+    {"frozen, one image", RT_OP_CONV2D, "br", "", "a", 0, 1, 1, 16, 24, 8, 8},
+    {"frozen, few tiles", RT_OP_CONV2D, "br", "", "ba", 0, 1, 2, 72, 64, 6, 7},
     {"data", RT_OP_CONV2D_BWD_DATA, "", "", "", 0, 1, 4, 16, 16, 16, 16},
     {"data, masked", RT_OP_CONV2D_BWD_DATA, "g", "", "k", 'g', 1, 4, 16, 32, 16, 16},
     {"data, skip", RT_OP_CONV2D_BWD_DATA, "ga", "", "am", 'g', 1, 9, 20, 12, 11, 12},
@@ -131,7 +133,8 @@ static void build(fused *f, const fused_case *c) {
                         .out = rt_desc_make(RT_DTYPE_F64, out, RT_LAYOUT_PLAIN),
                         .out_groups = weights ? 0 : f->members,
                         .n = c->n,
-                        .kind = weights ? RT_KIND_SUM : RT_KIND_ROWS};
+                        .kind = weights ? RT_KIND_SUM : RT_KIND_ROWS,
+                        .frozen = strncmp(c->name, "frozen", 6) == 0};
 }
 
 /* The statistics of y by their own reference. */

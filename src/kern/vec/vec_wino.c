@@ -29,7 +29,7 @@
 #if V_W == 8
 
 enum { ROWS = 6, MAX_TILES = 64, MIN_GROUP = 32 };
-enum { MIN_TILES = 16, MIN_ROWS = 4, MIN_CHANNELS = 8, MAX_GRADIENT = 256 * 256 };
+enum { MIN_TILES = 16, MIN_ROWS = 4, MIN_FROZEN_TILES = 4, MIN_CHANNELS = 8, MAX_GRADIENT = 256 * 256 };
 enum { NEAR = 1024 + 16, FAR = 2048 + 16, FARTHEST = 16384 + 16, DU_PAD = 16 };
 
 typedef enum pass { FWD, BWD_DATA, BWD_WEIGHTS } pass;
@@ -544,9 +544,15 @@ static operands operands_of(const rt_problem *p, const job *j) {
 
 static const rt_layout k_weights[] = {RT_LAYOUT_W_WINO, RT_LAYOUT_W_WINO_T, RT_LAYOUT_PLAIN};
 
-/* Whether the sizes are ours, whatever the layouts. Few tiles do not pay for the transforms of the weights,
- * tiles that are mostly outside the image and few channels not for those of the data, and a gradient with very
- * many channels, four times as large here, leaves the caches. */
+/* Whether the tiles are enough for the transforms of the weights, or, if those are frozen, for reading four times
+ * as many of them. */
+static bool enough(const rt_problem *p, int64_t rows, int64_t tiles) {
+    return p->frozen ? rows * tiles >= MIN_FROZEN_TILES : rows >= MIN_ROWS && rows * tiles >= MIN_TILES;
+}
+
+/* Whether the sizes are ours, whatever the layouts. Few tiles do not pay for the weights, tiles that are mostly
+ * outside the image and few channels not for the transforms of the data, and a gradient with very many channels,
+ * four times as large here, leaves the caches. */
 static bool worthwhile(const rt_problem *p, const job *j) {
     if (j->attr.stride != 1 || j->attr.pad != 1)
         return false;
@@ -560,7 +566,7 @@ static bool worthwhile(const rt_problem *p, const job *j) {
         return false;
     const int64_t tiles = ((s[2] + WINO_OUT - 1) / WINO_OUT) * ((s[3] + WINO_OUT - 1) / WINO_OUT);
     const bool fits = RT_MAX(s[1], d[1]) * (s[3] + WINO_OUT) <= WINO_OUT * (FARTHEST - 4 * WINO_BLOCK);
-    if (s[1] < MIN_CHANNELS || d[1] < MIN_CHANNELS || !fits || s[0] < MIN_ROWS || s[0] * tiles < MIN_TILES ||
+    if (s[1] < MIN_CHANNELS || d[1] < MIN_CHANNELS || !fits || !enough(p, s[0], tiles) ||
         2 * s[2] * s[3] < tiles * WINO_OUT * WINO_OUT)
         return false;
     const geometry g = geometry_of(p, x.src, x.dst);
