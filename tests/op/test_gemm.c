@@ -131,7 +131,7 @@ static void test_edges_of_tiles(void **state) {
     (void)state;
     static const int64_t m[] = {1, 2, 5, 6, 7, 8, 11, 12, 13, 15, 18, 19, 25, 29},
                          k[] = {1, 3, 4, 7, 8, 9, 17};
-    static const int64_t n[] = {1, 2, 3, 7, 8, 9, 15, 16, 17, 24, 31, 33};
+    static const int64_t n[] = {1, 2, 3, 4, 5, 7, 8, 9, 12, 15, 16, 17, 24, 31, 33};
     for (size_t i = 0; i < RT_COUNT(m); i++)
         for (size_t j = 0; j < RT_COUNT(n); j++)
             for (size_t l = 0; l < RT_COUNT(k); l++)
@@ -142,7 +142,7 @@ static void test_edges_of_blocks(void **state) {
     (void)state;
     static const int64_t s[][3] = {{252, 17, 257}, {253, 16, 255}, {259, 40, 20},   {5, 257, 30},
                                    {33, 270, 258}, {128, 10, 200}, {100, 100, 128}, {128, 100, 2},
-                                   {7, 512, 40},   {300, 3, 513}};
+                                   {7, 512, 40},   {300, 3, 513},  {30, 66, 128},   {29, 64, 129}};
     for (size_t i = 0; i < RT_COUNT(s); i++)
         EACH_TRANSPOSITION(ta, tb) run_case((gemm_case){0, s[i][0], s[i][1], s[i][2], ta, tb}, false);
 }

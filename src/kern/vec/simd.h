@@ -186,6 +186,17 @@ RT_INLINE float v_sum(vf x) {
             t[i] += t[i + w];
     return t[0];
 }
+/* Of four vectors at once; also in a fixed order. */
+RT_INLINE void v_sum4(float *sum, const vf *x) {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+    const __m256 ab = _mm256_hadd_ps((__m256)x[0], (__m256)x[1]),
+                 cd = _mm256_hadd_ps((__m256)x[2], (__m256)x[3]), s = _mm256_hadd_ps(ab, cd);
+    _mm_storeu_ps(sum, _mm_add_ps(_mm256_castps256_ps128(s), _mm256_extractf128_ps(s, 1)));
+#else
+    for (int i = 0; i < 4; i++)
+        sum[i] = v_sum(x[i]);
+#endif
+}
 RT_INLINE float v_hmax(vf x) { /* greatest lane; NaN if one is NaN is not promised */
     float t[V_W];
     memcpy(t, &x, sizeof(t));

@@ -26,12 +26,12 @@
  */
 #include "kern/vec/gemm.h"
 
-enum { FEW = 12, THIN = 16 };
+enum { FEW = 12, THIN = 16, SMALL_COLUMNS = 256, SMALL_PRODUCT = 1 << 18 };
 
 /* A tall product with a transposed A and few columns is turned on its side: C^T = B^T A needs no packing at
  * all. */
 static bool sideways(const rt_gemm *g) {
-    return g->ta && !g->tb && g->n <= FEW && g->m >= 2 * g->n;
+    return g->ta && !g->tb && g->n > RT_GEMM_THIN && g->n <= FEW && g->m >= 2 * g->n;
 }
 static rt_gemm turned(const rt_gemm *g) {
     rt_gemm t = *g;
@@ -47,12 +47,20 @@ static bool supports(const rt_problem *p) {
     return rt_gemm_get(&g, p, RT_DTYPE_F32);
 }
 
-/* Products thin in one direction; few columns of a tall one; and rows of B a multiple of 2 KiB apart, which
- * collide in the caches unless B is packed. */
+/* Rows of B a multiple of 2 KiB apart collide in the caches unless B is packed. */
+static bool collides(const rt_gemm *g) {
+    return !g->tb && g->n % 512 == 0 && g->k >= 32;
+}
+
+/* Small products, by what others spend on columns that fill no vector, or on getting started at all. */
+static bool small(const rt_gemm *g) {
+    return (g->n <= SMALL_COLUMNS && g->n % V_W != 0) || g->m * g->n <= SMALL_PRODUCT / g->k;
+}
+
 static bool supports_special(const rt_problem *p) {
     rt_gemm g;
     return rt_gemm_get(&g, p, RT_DTYPE_F32) &&
-           (RT_MIN(g.m, RT_MIN(g.n, g.k)) <= THIN || sideways(&g) || (!g.tb && g.n % 512 == 0 && g.k >= 32));
+           (RT_MIN(g.m, RT_MIN(g.n, g.k)) <= THIN || sideways(&g) || collides(&g) || small(&g));
 }
 
 static rt_status prepare(const rt_problem *p, void **state, size_t *scratch) {

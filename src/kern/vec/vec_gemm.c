@@ -8,9 +8,9 @@
  *
  *     for NC columns | for KC of k | for MC rows: (pack A) | for panel: (pack it) | for MR rows: tile
  *
- * Edges keep the units busy, too: the last rows are shared evenly by two tiles, and a last panel of one
- * vector meets 2 MR rows at a time. A panel has whole vectors; lanes beyond the last column hold copies of
- * it, or zeros, and are never stored.
+ * Edges keep the units busy, too: the last rows are shared evenly by two tiles, a last panel of one vector
+ * meets 2 MR rows at a time, and last columns that would leave half of a vector empty are vec_gemm_thin.c's. A
+ * panel has whole vectors; lanes beyond the last column hold copies of it, or zeros, and are never stored.
  */
 #include "kern/vec/gemm.h"
 
@@ -19,7 +19,7 @@ enum { MR = 14 };
 #else
 enum { MR = 6 };
 #endif
-enum { NR = 2 * V_W, MC = 252, KC = 256, NC = 256 };
+enum { NR = 2 * V_W, MC = 252, KC = 256, NC = 256, IN_PLACE_ROWS = 128 };
 
 /* Left to itself, the compiler computes an offset for every row and step of an unrolled loop, mixes the
  * steps, and has not the registers for it. */
@@ -227,9 +227,16 @@ static int64_t k_part(int64_t k) {
     return parts == 1 ? part : (part + V_W - 1) / V_W * V_W;
 }
 
-/* A B that is used by few tiles is read where it is. */
+/* Columns of whole vectors; a last vector that is mostly empty is left to vec_gemm_thin.c. */
+static int64_t wide_columns(const rt_gemm *g) {
+    const int64_t rest = g->n % V_W;
+    return rest <= RT_GEMM_THIN && rest < V_W ? g->n - rest : g->n;
+}
+
+/* B is read where it is if few tiles use it, or if a panel of it stays in the first-level cache as it is: few
+ * rows, of two lines each if they begin anywhere, and not at distances that collide. */
 static bool b_in_place(const rt_gemm *g) {
-    return !g->tb && g->m <= 4 * MR;
+    return !g->tb && (g->m <= 4 * MR || (g->k <= IN_PLACE_ROWS && g->ldb % 64 != 0));
 }
 
 /* Panels are packed as they are needed if all rows of A meet them at once. */
@@ -241,9 +248,13 @@ static int64_t packed_rows(const rt_gemm *g) {
     return g->ta ? (RT_MIN(g->m, MC) + MR - 1) / MR * MR : 0;
 }
 
+static int64_t packed_columns(const rt_gemm *g) {
+    return one_panel(g) ? NR : (RT_MIN(wide_columns(g), NC) + NR - 1) / NR * NR;
+}
+
 int64_t RT_V(rt_vec_gemm_scratch)(const rt_gemm *g) {
-    const int64_t panels = one_panel(g) ? NR : (RT_MIN(g->n, NC) + NR - 1) / NR * NR;
-    return k_part(g->k) * (panels + packed_rows(g)) + 2 * V_GROUP;
+    const int64_t wide = k_part(g->k) * (packed_columns(g) + packed_rows(g));
+    return RT_MAX(wide, RT_V(rt_vec_gemm_thin_scratch)(g)) + 2 * V_GROUP;
 }
 
 /* All rows of a block of A against one panel. */
@@ -299,13 +310,14 @@ static void column_block(const rt_gemm *g, tile_job t, operand a, operand b, int
 void RT_V(rt_vec_gemm)(const rt_gemm *g, float *c, const float *pa, const float *pb, float *scratch) {
     const operand a = g->ta ? (operand){pa, 1, g->lda} : (operand){pa, g->lda, 1};
     const operand b = g->tb ? (operand){pb, 1, g->ldb} : (operand){pb, g->ldb, 1};
-    const int64_t kc = k_part(g->k);
-    const int64_t panels = RT_V(rt_vec_gemm_scratch)(g) - 2 * V_GROUP - kc * packed_rows(g);
-    for (int64_t j0 = 0; j0 < g->n; j0 += NC)
+    const int64_t kc = k_part(g->k), wide = wide_columns(g);
+    float *rows = scratch + kc * packed_columns(g);
+    for (int64_t j0 = 0; j0 < wide; j0 += NC)
         for (int64_t k0 = 0; k0 < g->k; k0 += kc) {
             const tile_job t = {.c = c, .ldc = g->n, .k = RT_MIN(kc, g->k - k0), .add = k0 > 0};
             column_block(g, t, (operand){pa + k0 * a.col, a.row, a.col},
-                         (operand){pb + k0 * b.row, b.row, b.col}, j0, RT_MIN(NC, g->n - j0), scratch,
-                         scratch + panels);
+                         (operand){pb + k0 * b.row, b.row, b.col}, j0, RT_MIN(NC, wide - j0), scratch, rows);
         }
+    if (wide < g->n)
+        RT_V(rt_vec_gemm_thin)(g, wide, c, pa, pb, scratch);
 }
