@@ -28,6 +28,7 @@ static const fused_case CASES[] = {
     {"wide", RT_OP_CONV2D, "br", "", "a", 's', 1, 33, 144, 80, 6, 6},
     {"frozen, one image", RT_OP_CONV2D, "br", "", "a", 0, 1, 1, 16, 24, 8, 8},
     {"frozen, few tiles", RT_OP_CONV2D, "br", "", "ba", 0, 1, 2, 72, 64, 6, 7},
+    {"many channels", RT_OP_CONV2D, "", "", "", 0, 1, 19, 256, 128, 4, 4},
     {"data", RT_OP_CONV2D_BWD_DATA, "", "", "", 0, 1, 4, 16, 16, 16, 16},
     {"data, masked", RT_OP_CONV2D_BWD_DATA, "g", "", "k", 'g', 1, 4, 16, 32, 16, 16},
     {"data, skip", RT_OP_CONV2D_BWD_DATA, "ga", "", "am", 'g', 1, 9, 20, 12, 11, 12},
@@ -36,6 +37,8 @@ static const fused_case CASES[] = {
     {"weights", RT_OP_CONV2D_BWD_WEIGHTS, "", "", "", 0, 1, 4, 16, 16, 16, 16},
     {"weights, both loads", RT_OP_CONV2D_BWD_WEIGHTS, "br", "g", "", 0, 1, 5, 16, 32, 14, 14},
     {"weights, edges", RT_OP_CONV2D_BWD_WEIGHTS, "br", "ga", "", 0, 1, 17, 20, 12, 7, 7},
+    {"weights, several groups of many channels", RT_OP_CONV2D_BWD_WEIGHTS, "", "", "", 0, 1, 9, 128, 40, 12, 12},
+    {"weights, one group of many channels", RT_OP_CONV2D_BWD_WEIGHTS, "br", "g", "", 0, 1, 4, 20, 256, 8, 8},
     {"weights, members", RT_OP_CONV2D_BWD_WEIGHTS, "brm", "mg", "", 0, 3, 5, 17, 24, 9, 10},
 };
 

@@ -30,7 +30,8 @@
 
 enum { ROWS = 6, MAX_TILES = 64, MIN_GROUP = 32 };
 enum { MIN_TILES = 16, MIN_ROWS = 4, MIN_FROZEN_TILES = 4, MIN_CHANNELS = 8, MAX_GRADIENT = 256 * 256 };
-enum { NEAR = 1024 + 16, FAR = 2048 + 16, FARTHEST = 16384 + 16, DU_PAD = 16 };
+enum { LINE = 64 /* bytes of a line of the caches */ };
+enum { NEAR = 1024 + 16, FAR = 2048 + 16, FARTHEST = 17408 + 16, ROW_PAD = 16, DU_PAD = 16 };
 
 typedef enum pass { FWD, BWD_DATA, BWD_WEIGHTS } pass;
 
@@ -47,14 +48,21 @@ typedef struct job {
 
 typedef struct geometry {
     int64_t members, h, w;
-    int64_t down, across; /* tiles of an image */
-    int64_t src_c, dst_c; /* channels of what is transformed first (x; dy backwards), of the other */
-    int64_t src_p, dst_p; /* and in V, in M or Z: whole blocks */
-    int64_t lines;        /* rows of tiles in all images of a member */
-    int64_t group;        /* of which so many at a time */
-    int64_t tiles;        /* in a group */
-    int64_t position;     /* floats from one position to the next: NEAR, FAR or FARTHEST */
+    int64_t down, across;     /* tiles of an image */
+    int64_t src_c, dst_c;     /* channels of what is transformed first (x; dy backwards), of the other */
+    int64_t src_p, dst_p;     /* and whole blocks of them */
+    int64_t src_row, dst_row; /* floats from one tile to the next in V, in M or Z */
+    int64_t lines;            /* rows of tiles in all images of a member */
+    int64_t group;            /* of which so many at a time */
+    int64_t tiles;            /* in a group */
+    int64_t position;         /* floats from one position to the next: NEAR, FAR or FARTHEST */
 } geometry;
+
+/* Floats of a tile at one position. The products of the weights' gradient walk over tiles: a distance of
+ * many whole lines would put all of them into a few sets of the first-level cache. */
+static int64_t tile_row(int64_t padded) {
+    return padded % 128 == 0 ? padded + ROW_PAD : padded;
+}
 
 /* Groups of MAX_TILES tiles, fewer where channels are many; at least one row of tiles. */
 static geometry geometry_of(const rt_problem *p, const rt_desc *src, const rt_desc *dst) {
@@ -65,7 +73,9 @@ static geometry geometry_of(const rt_problem *p, const rt_desc *src, const rt_de
     g.dst_p = (g.dst_c + WINO_BLOCK - 1) / WINO_BLOCK * WINO_BLOCK;
     g.down = (g.h + WINO_OUT - 1) / WINO_OUT;
     g.across = (g.w + WINO_OUT - 1) / WINO_OUT;
-    const int64_t widest = RT_MAX(g.src_p, g.dst_p), least = RT_MAX(MIN_GROUP, g.across);
+    g.src_row = tile_row(g.src_p);
+    g.dst_row = tile_row(g.dst_p);
+    const int64_t widest = RT_MAX(g.src_row, g.dst_row), least = RT_MAX(MIN_GROUP, g.across);
     g.position = widest * least < NEAR ? NEAR : widest * least < FAR ? FAR : FARTHEST;
     const int64_t tiles = RT_MIN(MAX_TILES, (g.position - 16) / widest);
     g.lines = s[0] / g.members * g.down;
@@ -222,12 +232,12 @@ RT_INLINE void transform(float *v, int64_t padded, float *strip, const source *s
     } while (0)
 
 static void input_lines(float *v, float *strip, const source *s, const geometry *g, lines l) {
-#define CALL(position) transform(v, g->src_p, strip, s, g, l, position, false)
+#define CALL(position) transform(v, g->src_row, strip, s, g, l, position, false)
     AT_POSITION(g, CALL);
 #undef CALL
 }
 static void gradient_lines(float *z, float *strip, const source *s, const geometry *g, lines l) {
-#define CALL(position) transform(z, g->dst_p, strip, s, g, l, position, true)
+#define CALL(position) transform(z, g->dst_row, strip, s, g, l, position, true)
     AT_POSITION(g, CALL);
 #undef CALL
 }
@@ -269,10 +279,10 @@ RT_INLINE void store_lines(const sink *to, const float *m, float *strip, const g
     const int64_t row = strip_row(g), blocks = (g->dst_c + 7) / 8;
     wino_bound bound[WINO_STEPS_MAX];
     memset(to->sums, 0, (size_t)(2 * blocks * 8) * sizeof(float));
-    for (int64_t k = 0; k < l.count; k++, m += g->across * g->dst_p)
+    for (int64_t k = 0; k < l.count; k++, m += g->across * g->dst_row)
         for (int64_t cb = 0; cb < blocks; cb++) {
             for (int64_t tx = 0; tx < g->across; tx++)
-                output_tile(strip + tx * WINO_OUT * 8, row, m + tx * g->dst_p + cb * 8, position);
+                output_tile(strip + tx * WINO_OUT * 8, row, m + tx * g->dst_row + cb * 8, position);
             wino_bind(bound, to->steps, to->in, l.member, cb * 8, g->dst_c);
             if (to->stats == RT_OP_BN_STATS)
                 store_strip(to, strip, g, l.member, l.first + k, cb, bound, WINO_SQUARES);
@@ -291,9 +301,11 @@ static void output_lines(const sink *to, const float *m, float *strip, const geo
 
 /* ---- products ---- */
 
-/* `rows` x 16 of C (row stride ldc), k steps: a[r arow + l acol], 16 floats b[l bstep]. add: on top of C. */
+/* `rows` x 16 of C (row stride ldc), k steps: a[r arow + l acol], 16 floats b[l bstep]. add: on top of C.
+ * With every step a line at `next` is fetched, which then moves by `fetch` bytes (NULL: none): weights of many
+ * channels come from afar, and the processor does not look far enough ahead. */
 RT_INLINE void tile(float *c, int64_t ldc, const float *a, int64_t arow, int64_t acol, const float *b,
-                    int64_t bstep, int64_t k, bool add, const int rows) {
+                    int64_t bstep, int64_t k, bool add, const char *next, int64_t fetch, const int rows) {
     vf lo[ROWS], hi[ROWS];
 #pragma GCC unroll 6
     for (int r = 0; r < rows; r++) {
@@ -303,6 +315,10 @@ RT_INLINE void tile(float *c, int64_t ldc, const float *a, int64_t arow, int64_t
 #pragma GCC unroll 4
     for (int64_t l = 0; l < k; l++, a += acol, b += bstep) {
         const vf y0 = v_load(b), y1 = v_load(b + 8);
+        if (next != NULL) {
+            __builtin_prefetch(next, 0, 2);
+            next += fetch;
+        }
 #pragma GCC unroll 6
         for (int r = 0; r < rows; r++) {
             const vf x = v_set(a[r * arow]);
@@ -345,10 +361,13 @@ RT_INLINE void tile(float *c, int64_t ldc, const float *a, int64_t arow, int64_t
         }                                                                                                    \
     } while (0)
 
-/* m (tiles, dst) = v (tiles, src) u (src, 16) at one position. */
+/* m (tiles, dst) = v (tiles, src) u (src, 16) at one position. Each part of the tiles fetches its share of the
+ * block of u behind this one. */
 static void product(float *m, const float *v, const float *u, const geometry *g, int64_t tiles) {
+    const char *next = (const char *)(u + WINO_BLOCK * g->src_c);
 #define CALL(n)                                                                                              \
-    tile(m + t * g->dst_p, g->dst_p, v + t * g->src_p, g->src_p, 1, u, WINO_BLOCK, g->src_c, false, n)
+    tile(m + t * g->dst_row, g->dst_row, v + t * g->src_row, g->src_row, 1, u, WINO_BLOCK, g->src_c, false,  \
+         next + t * g->src_c * LINE / tiles, n * LINE / tiles, n)
     IN_PARTS(tiles, t, CALL);
 #undef CALL
 }
@@ -356,7 +375,8 @@ static void product(float *m, const float *v, const float *u, const geometry *g,
 /* du (src, 16) = v (tiles, src)' z (tiles, 16) at one position; add: on top of what it is. */
 static void product_adjoint(float *du, const float *v, const float *z, const geometry *g, int64_t tiles,
                             bool add) {
-#define CALL(n) tile(du + i * WINO_BLOCK, WINO_BLOCK, v + i, 1, g->src_p, z, g->dst_p, tiles, add, n)
+#define CALL(n)                                                                                              \
+    tile(du + i * WINO_BLOCK, WINO_BLOCK, v + i, 1, g->src_row, z, g->dst_row, tiles, add, NULL, 0, n)
     IN_PARTS(g->src_c, i, CALL);
 #undef CALL
 }
@@ -427,32 +447,37 @@ static void gradient_taps(float *dw, const float *du, int64_t position, int64_t 
     for (int64_t o = 0; o < count; o += 8)
         for (int64_t i = 0; i < I; i++) {
             const float *u = du + i * WINO_BLOCK + o;
-            vf half[WINO_TAPS][WINO_IN];
-            float taps[9][8];
+            vf half[WINO_TAPS][WINO_IN], taps[9];
+            float last[8];
 #pragma GCC unroll 6
             for (int b = 0; b < WINO_IN; b++) {
                 vf a[WINO_IN], t[WINO_TAPS];
+#pragma GCC unroll 6
                 for (int k = 0; k < WINO_IN; k++)
                     a[k] = v_load(u + (k * WINO_IN + b) * position);
                 wino_taps_adjoint(t, a);
+#pragma GCC unroll 3
                 for (int k = 0; k < WINO_TAPS; k++)
                     half[k][b] = t[k];
             }
 #pragma GCC unroll 3
-            for (int k = 0; k < WINO_TAPS; k++) {
-                vf t[WINO_TAPS];
-                wino_taps_adjoint(t, half[k]);
-                for (int b = 0; b < WINO_TAPS; b++)
-                    v_store(taps[k * WINO_TAPS + b], t[b]);
-            }
-            for (int64_t l = 0; l < RT_MIN(8, count - o); l++)
-                for (int64_t k = 0; k < 9; k++)
-                    dw[((o + l) * I + i) * 9 + k] = taps[k][l];
+            for (int k = 0; k < WINO_TAPS; k++)
+                wino_taps_adjoint(&taps[k * WINO_TAPS], half[k]);
+            v_store(last, taps[8]);
+            v_transpose(taps); /* now eight taps of one channel each */
+#pragma GCC unroll 8
+            for (int l = 0; l < 8; l++)
+                if (l < count - o) {
+                    float *to = dw + ((o + l) * I + i) * 9;
+                    v_store(to, taps[l]);
+                    to[8] = last[l];
+                }
         }
 }
 
-/* dU is summed over groups of lines before it is transformed back. Where one group is all there is, each block
- * of 16 output channels is transformed as soon as it is made: dU of many channels would leave the caches. */
+/* dU is summed over groups of lines before it is transformed back, one position after the other: V and Z of a
+ * position stay near while all blocks of 16 output channels are made. Where one group is all there is, each
+ * block is transformed as soon as it is made: dU of many channels would leave the caches. */
 static void weights_run(const void *state, const rt_problem *p, void *out, const void *const *in,
                         const rt_kern_ctx *ctx) {
     const job *j = state;
@@ -462,7 +487,7 @@ static void weights_run(const void *state, const rt_problem *p, void *out, const
     const source x = {.x = in[0], .c = g.src_c, .steps = &j->load[0], .in = in};
     const source dy = {.x = in[j->dy], .c = g.dst_c, .steps = &j->load[1], .in = in};
     const int64_t block = gradient_block(&g), u_position = block / WINO_POS;
-    const bool at_once = gradient_blocks(&g) == 1;
+    const int64_t part = gradient_blocks(&g) * WINO_BLOCK;
     if ((g.dst_c + 7) / 8 * 8 < g.dst_p) /* data come in blocks of 8, products take 16 */
         memset(z, 0, (size_t)(WINO_POS * g.position) * sizeof(float));
     clear_strip(strip, &g);
@@ -471,21 +496,21 @@ static void weights_run(const void *state, const rt_problem *p, void *out, const
         for (int64_t first = 0; first < g.lines; first += g.group) {
             const lines l = {member, first, RT_MIN(g.group, g.lines - first)};
             const bool begun = member > 0 || first > 0;
+            const bool last = member == g.members - 1 && first + g.group >= g.lines;
             input_lines(v, strip, &x, &g, l);
             gradient_lines(z, dy_strip, &dy, &g, l);
-            for (int64_t o = 0; o < g.dst_p; o += WINO_BLOCK) {
-                float *to = at_once ? du : du + o / WINO_BLOCK * block;
+            for (int64_t o0 = 0; o0 < g.dst_p; o0 += part) {
+                const int64_t o1 = RT_MIN(o0 + part, g.dst_p);
                 for (int64_t pos = 0; pos < WINO_POS; pos++)
-                    product_adjoint(to + pos * u_position, v + pos * g.position, z + pos * g.position + o, &g,
-                                    l.count * g.across, begun);
-                if (at_once)
-                    gradient_taps(dw + o * g.src_c * 9, to, u_position, g.src_c,
-                                  RT_MIN(WINO_BLOCK, g.dst_c - o));
+                    for (int64_t o = o0; o < o1; o += WINO_BLOCK)
+                        product_adjoint(du + (o - o0) / WINO_BLOCK * block + pos * u_position,
+                                        v + pos * g.position, z + pos * g.position + o, &g,
+                                        l.count * g.across, begun);
+                for (int64_t o = o0; o < o1 && last; o += WINO_BLOCK)
+                    gradient_taps(dw + o * g.src_c * 9, du + (o - o0) / WINO_BLOCK * block, u_position,
+                                  g.src_c, RT_MIN(WINO_BLOCK, g.dst_c - o));
             }
         }
-    for (int64_t o = 0; o < g.dst_p && !at_once; o += WINO_BLOCK)
-        gradient_taps(dw + o * g.src_c * 9, du + o / WINO_BLOCK * block, u_position, g.src_c,
-                      RT_MIN(WINO_BLOCK, g.dst_c - o));
 }
 
 /* ---- what a problem asks for ---- */
@@ -565,11 +590,12 @@ static bool worthwhile(const rt_problem *p, const job *j) {
     if (w[2] != WINO_TAPS || w[3] != WINO_TAPS)
         return false;
     const int64_t tiles = ((s[2] + WINO_OUT - 1) / WINO_OUT) * ((s[3] + WINO_OUT - 1) / WINO_OUT);
-    const bool fits = RT_MAX(s[1], d[1]) * (s[3] + WINO_OUT) <= WINO_OUT * (FARTHEST - 4 * WINO_BLOCK);
-    if (s[1] < MIN_CHANNELS || d[1] < MIN_CHANNELS || !fits || !enough(p, s[0], tiles) ||
+    if (s[1] < MIN_CHANNELS || d[1] < MIN_CHANNELS || !enough(p, s[0], tiles) ||
         2 * s[2] * s[3] < tiles * WINO_OUT * WINO_OUT)
         return false;
     const geometry g = geometry_of(p, x.src, x.dst);
+    if (g.across * RT_MAX(g.src_row, g.dst_row) > FARTHEST - 16)
+        return false;
     return j->which != BWD_WEIGHTS || gradient_blocks(&g) == 1 || s[1] * d[1] <= MAX_GRADIENT;
 }
 
