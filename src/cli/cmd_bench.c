@@ -24,7 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUNDS_MAX = 10000, ROUNDS_MIN = 3, WARM_UP = 2 };
+enum { ROUNDS_MAX = 10000, ROUNDS_MIN = 3, WARM_UP = 2, ROWS_PER_WORKER = 32 };
 
 typedef struct timing {
     double median, best;
@@ -153,7 +153,8 @@ static rt_status bench_net(bench *b) {
     b->row = rt_shape_elems(&a.input);
     b->batch = k->batch;
     b->members = (int)k->members;
-    b->rows = b->batch * 2 * rt_pool_workers(b->pool); /* as many batches as the predictor works on at once */
+    /* two batches per worker, more if they are small: workers meet when all are done */
+    b->rows = rt_pool_workers(b->pool) * b->batch * RT_MAX(2, ROWS_PER_WORKER / b->batch);
     return RT_OK;
 }
 
