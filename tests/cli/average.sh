@@ -53,6 +53,13 @@ run average teacher rows $data --out none
 expect 3 "different rows" "another standardisation"
 run average teacher --data spiral:n=60,arms=2 --out none
 expect 3 "classes" "data of other classes"
+for names in 'cat dog' 'dog eel'; do # the second network calls its classes otherwise
+    echo "$names" | awk '{ print "u,v,kind"; for (i = 0; i < 80; i++) print i % 7 "," i % 5 "," (i % 2 ? $1 : $2) }' >"${names% *}.csv"
+    run train --data csv:${names% *}.csv,target=kind,task=classification --arch mlp:4 $how --out "${names% *}"
+    expect 0 "" "a network for $names"
+done
+run average cat dog --data csv:cat.csv,target=kind,task=classification --out none
+expect 3 "class 0 is 'cat' in cat and 'dog' in dog" "classes of another order"
 run train $data --arch mlp:12,8 --student batch-ensemble:2 $how --out be
 run average be teacher $data --out none
 expect 2 "only plain networks" "a student of another kind"
