@@ -111,6 +111,7 @@ typedef struct rt_average {
     float **matrix;  /* (models, sym.groups): soft methods leave (n, n) matrices; NULL: perms. Owned */
     bool *used;      /* (models): soups may leave some out */
     bool keep_scale; /* repair is not wanted: soups, whose models lie together */
+    bool distilled;  /* out is no mean any more */
 } rt_average;
 
 RT_INLINE float **rt_average_matrix(const rt_average *a, int model, int group) {
@@ -184,7 +185,7 @@ typedef struct rt_average_result {
     rt_average_board valid, test;
 } rt_average_result;
 void rt_average_write_scores(rt_json *j, const rt_average_result *r); /* "scores": {...} */
-rt_status rt_average_run(const rt_config *c, const char *const *runs, int nruns, rt_pool *pool,
+rt_status rt_average_run(rt_config *c, const char *const *runs, int nruns, rt_pool *pool,
                          const rt_average_hooks *hooks, rt_average_result *out) RT_MUST_CHECK;
 
 #endif

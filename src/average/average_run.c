@@ -191,6 +191,7 @@ static rt_status write_metrics(rt_average *a, const rt_run_dir *dir, const rt_av
     rt_json_str(&j, "method", a->c->method);
     rt_json_i64(&j, "members", 1);
     rt_json_i64(&j, "parameters", r->parameters);
+    rt_json_bool(&j, "distilled", a->distilled);
     rt_json_i64(&j, "train_rows", a->train.n);
     rt_json_i64(&j, "valid_rows", a->valid.n);
     rt_json_f64_or(&j, "valid_loss", r->valid.rows ? r->valid.average.loss : NAN, "no validation");
@@ -226,16 +227,27 @@ done:
     return st;
 }
 
-rt_status rt_average_run(const rt_config *c, const char *const *runs, int nruns, rt_pool *pool,
+/* Nobody named a method: perm, where there are labels to learn from. */
+static rt_status choose_method(rt_config *c, const rt_average *a) {
+    const bool learn = !a->regression && a->train.n > 0 && a->sym.groups > 0;
+    if (rt_config_is_set(c, "method"))
+        return RT_OK;
+    return rt_config_set(c, RT_VERB_AVERAGE, "method", learn ? "perm" : "match", "default", false);
+}
+
+rt_status rt_average_run(rt_config *c, const char *const *runs, int nruns, rt_pool *pool,
                          const rt_average_hooks *hooks, rt_average_result *out) {
     const double started = rt_time_now();
     const rt_average_method *method;
     rt_average a;
     memset(out, 0, sizeof *out);
-    RT_TRY(find_method(&method, c->method));
+    if (rt_config_is_set(c, "method"))
+        RT_TRY(find_method(&method, c->method)); /* a slip is told before anything is read */
     RT_TRY(rt_run_dir_check(c->out, false, c->force));
     RT_TRY(rt_average_open(&a, c, runs, nruns, pool, hooks));
     rt_status st;
+    RT_TRY_GOTO(choose_method(c, &a));
+    RT_TRY_GOTO(find_method(&method, c->method));
     RT_TRY_GOTO(method->run(&a));
     if (c->repair && !a.keep_scale) {
         RT_TRY_GOTO(rt_average_progress(&a, "repairing", NAN));

@@ -205,7 +205,7 @@ rt_status rt_average_by_perm(rt_average *a) {
                                                         .alpha = 0.9,
                                                         .augment = p.t.augment,
                                                         .seed = p.t.seed + 1},
-                                a->out));
+                                a->out, &a->distilled));
     a->keep_scale = true; /* the mean was learned as it is */
 done:
     perm_deinit(&p);

@@ -88,11 +88,12 @@ rt_status rt_perm_mean(const rt_perm_models *m, rt_perm_options o, const float *
 /* ---- afterwards (perm_distill.c) ---- */
 typedef struct rt_perm_distillation {
     int64_t epochs, batch;
-    double lr, temperature, alpha; /* of SGD, falling as a cosine; of the softmax; weight of the models */
+    double lr, temperature, alpha; /* of Adam, falling as a cosine; of the softmax; weight of the models */
     rt_augment augment;
     uint64_t seed;
 } rt_perm_distillation;
-/* Trains block on the mean of the models' predictions. */
-rt_status rt_perm_distill(const rt_average *a, const rt_perm_distillation *d, float *block) RT_MUST_CHECK;
+/* Trains block on the mean of the models' predictions; leaves it alone unless validation rows agree (kept). */
+rt_status rt_perm_distill(const rt_average *a, const rt_perm_distillation *d, float *block,
+                          bool *kept) RT_MUST_CHECK;
 
 #endif

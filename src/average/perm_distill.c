@@ -4,6 +4,8 @@
  * The mean of aligned networks starts near a good network, and a few passes of knowledge distillation
  * (objective_kd.c, with labels of weight 1 - alpha) bring back what averaging lost. Its weights are then free:
  * this leaves the set of means. The models run inside the step, on the augmented inputs, in evaluation mode.
+ * Adam, because its rate does not depend on the scale of the inputs or their number. What came out is kept if
+ * its loss on validation rows is lower than the mean's.
  */
 #include "average/perm.h"
 #include "base/alloc.h"
@@ -35,10 +37,22 @@ static rt_status run_steps(const rt_average *a, const rt_perm_distillation *d, r
     return RT_OK;
 }
 
-rt_status rt_perm_distill(const rt_average *a, const rt_perm_distillation *d, float *block) {
+/* Is `next` better than `block` on validation rows? Without any: yes. */
+static rt_status judge(const rt_average *a, const float *block, const float *next, bool *better) {
+    rt_average_score each[2];
+    *better = true;
+    if (a->valid.n == 0)
+        return RT_OK;
+    RT_TRY(rt_average_measure(a, &a->valid, (const float *const[]){block, next}, 2, each, NULL));
+    *better = each[1].loss < each[0].loss;
+    return RT_OK;
+}
+
+rt_status rt_perm_distill(const rt_average *a, const rt_perm_distillation *d, float *block, bool *kept) {
     rt_step *s = NULL;
     rt_prefetch *data = NULL;
     rt_status st;
+    *kept = false;
     if (d->epochs == 0)
         return RT_OK;
     const rt_batch_spec spec = {.set = &a->train,
@@ -55,15 +69,18 @@ rt_status rt_perm_distill(const rt_average *a, const rt_perm_distillation *d, fl
                                     .options = {.alpha = d->alpha}};
     const rt_step_options o = {.batch = spec.batch,
                                .members = 1,
-                               .optimiser = "sgd",
-                               .momentum = 0.9,
-                               .nesterov = true,
+                               .optimiser = "adam",
+                               .beta1 = 0.9,
+                               .beta2 = 0.999,
+                               .eps = 1e-8,
                                .decay_rule = "all"};
     RT_TRY_GOTO(rt_step_create(&s, &what, a->params, o, a->pool));
     memcpy(rt_step_values(s, 0), block, (size_t)a->floats * sizeof *block);
     RT_TRY_GOTO(rt_prefetch_create(&data, &spec, &d->seed, 1, 0, 0));
     RT_TRY_GOTO(run_steps(a, d, s, data, rt_batch_count(&spec)));
-    memcpy(block, rt_step_values(s, 0), (size_t)a->floats * sizeof *block);
+    RT_TRY_GOTO(judge(a, block, rt_step_values(s, 0), kept));
+    if (*kept)
+        memcpy(block, rt_step_values(s, 0), (size_t)a->floats * sizeof *block);
 done:
     rt_prefetch_destroy(&data);
     rt_step_destroy(&s);

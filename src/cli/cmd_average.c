@@ -106,8 +106,6 @@ rt_status cli_cmd_average(rt_cli *c) {
     rt_status st;
     RT_TRY(cli_require(c, "data", c->config.data));
     RT_TRY(cli_require(c, "out", c->config.out));
-    if (!rt_config_is_set(&c->config, "method"))
-        RT_TRY(rt_config_set(&c->config, RT_VERB_AVERAGE, "method", "match", "default", false));
     RT_TRY(cli_pool_create(c, &pool));
     st = rt_average_run(&c->config, c->args, c->nargs, pool,
                         &(rt_average_hooks){.progress = progress, .user = &s, .stop = cli_stop()}, &r);

@@ -6,16 +6,16 @@ how="--epochs 3 --batch 32 --optimiser adam --lr 0.01 --quiet"
 
 run train $data --arch mlp:12,8 --members 3 $how --out teacher
 expect 0 "" "three networks"
-for method in naive match soup greedy-soup; do
+for method in naive match perm soup greedy-soup; do
     run average teacher $data --method $method --quiet --out $method
     expect 0 "" "method $method runs"
     check "$method prints a table" grep -q "average of" out
     check "$method leaves metrics" json $method/metrics.json
 done
 run average teacher $data --out unsaid --quiet --threads 3
-expect 0 "" "no method: match"
-check "with other threads: the same model" same_files match unsaid model.safetensors
-check "config.yaml says so" grep -q 'method: "match"' unsaid/config.yaml
+expect 0 "" "no method: perm"
+check "with other threads: the same model" same_files perm unsaid model.safetensors
+check "config.yaml says so" grep -q 'method: "perm"' unsaid/config.yaml
 check "a picture of a permutation" test -s match/pictures/P-layers.0-1.png
 for key in row_entropy distance_after std_after correlation_after interpolation permuted ensemble; do
     check "metrics.json has $key" grep -q "\"$key\"" match/metrics.json
@@ -34,7 +34,8 @@ run train --data csv:table.csv,target=y --arch mlp:8 --members 2 $how --out regr
 expect 0 "" "a regression"
 run average regression --data csv:table.csv,target=y --out regression-mean
 expect 0 "" "is averaged"
-check "by its loss" grep -q "valid loss" out
+check "by matching" grep -q 'method: "match"' regression-mean/config.yaml
+check "judged by its loss" grep -q "valid loss" out
 
 # What does not fit
 run average teacher $data --out match
