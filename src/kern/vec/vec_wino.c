@@ -23,6 +23,7 @@
  * largest element: some 1e-6 (direct: 3e-7).
  */
 #include "base/alloc.h"
+#include "kern/vec/vec_wino_fetch.h"
 #include "kern/vec/vec_wino_steps.h"
 #include "kern/vec/wino.h"
 
@@ -30,7 +31,6 @@
 
 enum { ROWS = 6, MAX_TILES = 64, MIN_GROUP = 32 };
 enum { MIN_TILES = 16, MIN_ROWS = 4, MIN_FROZEN_TILES = 4, MIN_CHANNELS = 8, MAX_GRADIENT = 256 * 256 };
-enum { LINE = 64 /* bytes of a line of the caches */ };
 enum { NEAR = 1024 + 16, FAR = 2048 + 16, FARTHEST = 17408 + 16, ROW_PAD = 16, DU_PAD = 16 };
 
 typedef enum pass { FWD, BWD_DATA, BWD_WEIGHTS } pass;
@@ -363,22 +363,71 @@ RT_INLINE void tile(float *c, int64_t ldc, const float *a, int64_t arow, int64_t
 
 /* m (tiles, dst) = v (tiles, src) u (src, 16) at one position. Each part of the tiles fetches its share of the
  * block of u behind this one. */
-static void product(float *m, const float *v, const float *u, const geometry *g, int64_t tiles) {
+static void product(float *m, const float *v, const float *u, const geometry *g, int64_t tiles,
+                    wino_fetch *f) {
     const char *next = (const char *)(u + WINO_BLOCK * g->src_c);
 #define CALL(n)                                                                                              \
     tile(m + t * g->dst_row, g->dst_row, v + t * g->src_row, g->src_row, 1, u, WINO_BLOCK, g->src_c, false,  \
-         next + t * g->src_c * LINE / tiles, n * LINE / tiles, n)
+         next + t * g->src_c * WINO_LINE / tiles, n * WINO_LINE / tiles, n);                                 \
+    wino_fetch_some(f)
     IN_PARTS(tiles, t, CALL);
 #undef CALL
 }
 
 /* du (src, 16) = v (tiles, src)' z (tiles, 16) at one position; add: on top of what it is. */
 static void product_adjoint(float *du, const float *v, const float *z, const geometry *g, int64_t tiles,
-                            bool add) {
+                            bool add, wino_fetch *f) {
 #define CALL(n)                                                                                              \
-    tile(du + i * WINO_BLOCK, WINO_BLOCK, v + i, 1, g->src_row, z, g->dst_row, tiles, add, NULL, 0, n)
+    tile(du + i * WINO_BLOCK, WINO_BLOCK, v + i, 1, g->src_row, z, g->dst_row, tiles, add, NULL, 0, n);      \
+    wino_fetch_some(f)
     IN_PARTS(g->src_c, i, CALL);
 #undef CALL
+}
+
+/* ---- what is fetched meanwhile ---- */
+
+/* Lines l of an array of c channels, if they are whole images or all of one image. */
+static wino_stream stream_of(const float *x, int64_t c, const geometry *g, lines l) {
+    const int64_t blocks = (c + 7) / 8, row = g->w * 8 * (int64_t)sizeof(float);
+    const int64_t y0 = l.first % g->down * WINO_OUT;
+    const char *at = (const char *)(x + row_at(g, c, l.member, l.first, 0, y0));
+    if (l.first % g->down == 0 && l.count % g->down == 0)
+        return (wino_stream){at, l.count / g->down * blocks * g->h * row, 0, 1};
+    if (l.first % g->down + l.count > g->down)
+        return (wino_stream){0};
+    return (wino_stream){at, RT_MIN(l.count * WINO_OUT, g->h - y0) * row, g->h * row, blocks};
+}
+
+static void fetch_steps(wino_fetch *f, const wino_steps *s, const void *const *in, int64_t c,
+                        const geometry *g, lines l) {
+    for (int k = 0; k < s->n; k++)
+        if (s->step[k].tensor >= 0)
+            wino_fetch_add(f, stream_of(in[s->step[k].tensor], c, g, l));
+}
+
+static void fetch_source(wino_fetch *f, const source *s, const geometry *g, lines l) {
+    if (l.count <= 0)
+        return;
+    wino_fetch_add(f, stream_of(s->x, s->c, g, l));
+    fetch_steps(f, s->steps, s->in, s->c, g, l);
+}
+
+static void fetch_sink(wino_fetch *f, const sink *s, const geometry *g, lines l) {
+    fetch_steps(f, s->steps, s->in, g->dst_c, g, l);
+    if (s->x != NULL)
+        wino_fetch_add(f, stream_of(s->x, g->dst_c, g, l));
+    wino_fetch_add(f, stream_of(s->y, g->dst_c, g, l));
+}
+
+/* The group of the same member behind l; none: of no lines. */
+static lines lines_behind(const geometry *g, lines l) {
+    const int64_t first = l.first + l.count;
+    return (lines){l.member, first, RT_MIN(g->group, g->lines - first)};
+}
+
+/* Tiles of the products of `count` rows and `blocks` blocks of 16. */
+static int64_t product_tiles(int64_t count, int64_t blocks) {
+    return WINO_POS * blocks * ((count + ROWS - 1) / ROWS);
 }
 
 /* ---- forward and backward data ---- */
@@ -416,11 +465,17 @@ static void data_run(const void *state, const rt_problem *p, void *out, const vo
     for (int64_t member = 0; member < g.members; member++)
         for (int64_t first = 0; first < g.lines; first += g.group) {
             const lines l = {member, first, RT_MIN(g.group, g.lines - first)};
+            const int64_t tiles = l.count * g.across;
+            wino_fetch f = {.streams = 0};
+            fetch_sink(&f, &to, &g, l);
+            if (j->which == FWD) /* what backward data load, the weights' gradient has just loaded */
+                fetch_source(&f, &x, &g, lines_behind(&g, l));
+            wino_fetch_begin(&f, product_tiles(tiles, g.dst_p / WINO_BLOCK));
             input_lines(v, strip, &x, &g, l);
             for (int64_t pos = 0; pos < WINO_POS; pos++)
                 for (int64_t o = 0; o < g.dst_p; o += WINO_BLOCK)
                     product(m + pos * g.position + o, v + pos * g.position, u + (pos * g.dst_p + o) * g.src_c,
-                            &g, l.count * g.across);
+                            &g, tiles, &f);
             output_lines(&to, m, out_strip, &g, l);
             if (to.stats != RT_OP_NONE)
                 flush_sums(ctx->side, &to, &g, member, sets);
@@ -497,6 +552,11 @@ static void weights_run(const void *state, const rt_problem *p, void *out, const
             const lines l = {member, first, RT_MIN(g.group, g.lines - first)};
             const bool begun = member > 0 || first > 0;
             const bool last = member == g.members - 1 && first + g.group >= g.lines;
+            const int64_t tiles = l.count * g.across;
+            wino_fetch f = {.streams = 0};
+            fetch_source(&f, &x, &g, lines_behind(&g, l));
+            fetch_source(&f, &dy, &g, lines_behind(&g, l));
+            wino_fetch_begin(&f, product_tiles(g.src_c, g.dst_p / WINO_BLOCK));
             input_lines(v, strip, &x, &g, l);
             gradient_lines(z, dy_strip, &dy, &g, l);
             for (int64_t o0 = 0; o0 < g.dst_p; o0 += part) {
@@ -504,8 +564,7 @@ static void weights_run(const void *state, const rt_problem *p, void *out, const
                 for (int64_t pos = 0; pos < WINO_POS; pos++)
                     for (int64_t o = o0; o < o1; o += WINO_BLOCK)
                         product_adjoint(du + (o - o0) / WINO_BLOCK * block + pos * u_position,
-                                        v + pos * g.position, z + pos * g.position + o, &g,
-                                        l.count * g.across, begun);
+                                        v + pos * g.position, z + pos * g.position + o, &g, tiles, begun, &f);
                 for (int64_t o = o0; o < o1 && last; o += WINO_BLOCK)
                     gradient_taps(dw + o * g.src_c * 9, du + (o - o0) / WINO_BLOCK * block, u_position,
                                   g.src_c, RT_MIN(WINO_BLOCK, g.dst_c - o));
