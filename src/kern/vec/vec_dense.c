@@ -88,10 +88,10 @@ static void run(const void *state, const rt_problem *p, void *out, const void *c
         float *c = (float *)out + i * g.sc;
         const float *a = (const float *)in[0] + i * g.sa, *b = (const float *)in[1] + i * g.sb;
         if (!turn) {
-            RT_V(rt_vec_gemm)(&g, c, a, b, scratch);
+            RT_V(rt_vec_gemm)(&g, NULL, c, a, b, scratch);
             continue;
         }
-        RT_V(rt_vec_gemm)(&t, side, b, a, scratch);
+        RT_V(rt_vec_gemm)(&t, NULL, side, b, a, scratch);
         for (int64_t r = 0; r < g.m; r++)
             for (int64_t j = 0; j < g.n; j++)
                 c[r * g.n + j] = side[j * g.m + r];

@@ -53,17 +53,25 @@ typedef struct tile_job {
     const float *b;
     int64_t bstep, k, width;
     bool add; /* to what C holds: the sum over the parts of k before this one */
+    const rt_gemm_end *end; /* with the last part of k; NULL: nothing */
+    int64_t col;            /* of c in C */
+    const float *mask;      /* at c, if there is one */
 } tile_job;
 
-/* The store of a tile that is added to what is there, or not as wide as its vectors. */
+/* The store of a tile that is added to what is there, not as wide as its vectors, or changed by `end`. */
 RT_INLINE void store_part(const tile_job *t, vf (*acc)[2], const int rows, const int vecs) {
 #pragma GCC unroll 2
     for (int v = 0; v < vecs; v++) {
         const int64_t left = t->width - v * V_W;
 #pragma GCC unroll 32
         for (int i = 0; i < rows; i++) {
-            float *to = t->c + i * t->ldc + v * V_W;
-            v_store_part(to, t->add ? acc[i][v] + v_load_part(to, left) : acc[i][v], left);
+            const int64_t at = i * t->ldc + v * V_W;
+            vf x = acc[i][v];
+            if (t->add)
+                x += v_load_part(t->c + at, left);
+            if (t->end != NULL)
+                x = gemm_finish(t->end, x, t->col + v * V_W, t->mask + at, left);
+            v_store_part(t->c + at, x, left);
         }
     }
 }
@@ -117,7 +125,7 @@ RT_INLINE void tile(const tile_job *t, const int rows, const int vecs, const boo
     }
     for (; left > 0; left--)
         tile_step(acc, a, na, arow, &b, bstep, rows, vecs, packed);
-    if (t->width == vecs * V_W && !t->add) {
+    if (t->width == vecs * V_W && !t->add && t->end == NULL) {
 #pragma GCC unroll 32
         for (int i = 0; i < rows; i++)
 #pragma GCC unroll 2
@@ -252,9 +260,13 @@ static int64_t packed_columns(const rt_gemm *g) {
     return one_panel(g) ? NR : (RT_MIN(wide_columns(g), NC) + NR - 1) / NR * NR;
 }
 
+static bool is_short(const rt_gemm *g) {
+    return !g->ta && g->k <= RT_GEMM_SHORT && g->n > RT_GEMM_THIN;
+}
+
 int64_t RT_V(rt_vec_gemm_scratch)(const rt_gemm *g) {
     const int64_t wide = k_part(g->k) * (packed_columns(g) + packed_rows(g));
-    return RT_MAX(wide, RT_V(rt_vec_gemm_thin_scratch)(g)) + 2 * V_GROUP;
+    return RT_MAX(RT_MAX(wide, RT_V(rt_vec_gemm_thin_scratch)(g)), RT_V(rt_vec_gemm_short_scratch)(g)) + 2 * V_GROUP;
 }
 
 /* All rows of a block of A against one panel. */
@@ -272,6 +284,7 @@ static void tile_column(tile_job t, int64_t m, bool packed) {
         }
         t.a += packed ? panels * t.arow : rows * t.arow;
         t.c += rows * t.ldc;
+        t.mask += t.mask != NULL ? rows * t.ldc : 0;
     }
 }
 
@@ -302,22 +315,31 @@ static void column_block(const rt_gemm *g, tile_job t, operand a, operand b, int
                 t.bstep = step;
             }
             t.c = c + i0 * t.ldc + j0 + j;
+            t.col = j0 + j;
+            t.mask = t.end != NULL && t.end->mask != NULL ? t.end->mask + (t.c - c) : NULL;
             tile_column(t, mc, g->ta);
         }
     }
 }
 
-void RT_V(rt_vec_gemm)(const rt_gemm *g, float *c, const float *pa, const float *pb, float *scratch) {
+void RT_V(rt_vec_gemm)(const rt_gemm *g, const rt_gemm_end *end, float *c, const float *pa, const float *pb,
+                       float *scratch) {
     const operand a = g->ta ? (operand){pa, 1, g->lda} : (operand){pa, g->lda, 1};
     const operand b = g->tb ? (operand){pb, 1, g->ldb} : (operand){pb, g->ldb, 1};
     const int64_t kc = k_part(g->k), wide = wide_columns(g);
     float *rows = scratch + kc * packed_columns(g);
+    if (is_short(g)) {
+        RT_V(rt_vec_gemm_short)(g, end, c, pa, pb, scratch);
+        return;
+    }
     for (int64_t j0 = 0; j0 < wide; j0 += NC)
         for (int64_t k0 = 0; k0 < g->k; k0 += kc) {
-            const tile_job t = {.c = c, .ldc = g->n, .k = RT_MIN(kc, g->k - k0), .add = k0 > 0};
+            const int64_t k = RT_MIN(kc, g->k - k0);
+            const tile_job t = {
+                .c = c, .ldc = g->n, .k = k, .add = k0 > 0, .end = k0 + k == g->k ? end : NULL};
             column_block(g, t, (operand){pa + k0 * a.col, a.row, a.col},
                          (operand){pb + k0 * b.row, b.row, b.col}, j0, RT_MIN(NC, wide - j0), scratch, rows);
         }
     if (wide < g->n)
-        RT_V(rt_vec_gemm_thin)(g, wide, c, pa, pb, scratch);
+        RT_V(rt_vec_gemm_thin)(g, end, wide, c, pa, pb, scratch);
 }

@@ -21,6 +21,7 @@ typedef struct thin_job {
     int64_t ldc, lda;   /* from row to row as stored */
     int64_t brow, bcol; /* strides of op(B) */
     int64_t m, k;
+    rt_gemm_end end; /* from the first of these columns on */
 } thin_job;
 
 /* ---- along k ---- */
@@ -41,8 +42,21 @@ RT_INLINE void dot_step(vf acc[ROWS][COLS], const float *a, int64_t lda, const f
     }
 }
 
-RT_INLINE void dot_tile(float *c, int64_t ldc, const float *a, int64_t lda, const float *b, int64_t ldb,
-                        int64_t k, const int rows, const int cols) {
+/* As gemm_finish; of so few elements one by one. */
+RT_INLINE float finish(const rt_gemm_end *e, float x, int64_t j, int64_t at) {
+    if (e->bias != NULL)
+        x += e->bias[j];
+    if (e->relu)
+        x = x > 0.0f ? x : e->alpha * x;
+    if (e->mask != NULL)
+        x = e->mask[at] > 0.0f ? x : e->alpha * x;
+    return x;
+}
+
+/* Rows from i0 of C. */
+RT_INLINE void dot_tile(const thin_job *t, int64_t i0, const int rows, const int cols, const bool end) {
+    const float *a = t->a + i0 * t->lda, *b = t->b;
+    const int64_t lda = t->lda, ldb = t->bcol, k = t->k;
     vf acc[ROWS][COLS];
     int64_t l = 0;
 #pragma GCC unroll 4
@@ -59,21 +73,21 @@ RT_INLINE void dot_tile(float *c, int64_t ldc, const float *a, int64_t lda, cons
         float sum[COLS];
         v_sum4(sum, acc[i]);
 #pragma GCC unroll 4
-        for (int j = 0; j < cols; j++)
-            c[i * ldc + j] = sum[j];
+        for (int j = 0; j < cols; j++) {
+            const int64_t at = (i0 + i) * t->ldc + j;
+            t->c[at] = end ? finish(&t->end, sum[j], j, at) : sum[j];
+        }
     }
 }
 
-RT_INLINE void dots(const thin_job *t, const int cols) {
-    const float *a = t->a;
-    float *c = t->c;
-    int64_t left = t->m;
-    for (; left >= ROWS; left -= ROWS, a += ROWS * t->lda, c += ROWS * t->ldc)
-        dot_tile(c, t->ldc, a, t->lda, t->b, t->bcol, t->k, ROWS, cols);
-    if (left == 2)
-        dot_tile(c, t->ldc, a, t->lda, t->b, t->bcol, t->k, 2, cols);
-    else if (left == 1)
-        dot_tile(c, t->ldc, a, t->lda, t->b, t->bcol, t->k, 1, cols);
+RT_INLINE void dots(const thin_job *t, const int cols, const bool end) {
+    int64_t i = 0;
+    for (; i + ROWS <= t->m; i += ROWS)
+        dot_tile(t, i, ROWS, cols, end);
+    if (i + 2 == t->m)
+        dot_tile(t, i, 2, cols, end);
+    else if (i + 1 == t->m)
+        dot_tile(t, i, 1, cols, end);
 }
 
 /* ---- along rows ---- */
@@ -134,7 +148,10 @@ RT_INLINE void rows(const thin_job *t, const int cols) {
 typedef void thin_fn(const thin_job *t);
 #define THIN(cols)                                                                                           \
     static void dots_##cols(const thin_job *t) {                                                             \
-        dots(t, cols);                                                                                       \
+        dots(t, cols, false);                                                                                \
+    }                                                                                                        \
+    static void dots_end_##cols(const thin_job *t) {                                                         \
+        dots(t, cols, true);                                                                                 \
     }                                                                                                        \
     static void rows_##cols(const thin_job *t) {                                                             \
         rows(t, cols);                                                                                       \
@@ -143,15 +160,15 @@ THIN(1)
 THIN(2)
 THIN(3)
 THIN(4)
-static thin_fn *const thin_fns[COLS][2] = {
-    {dots_1, rows_1}, {dots_2, rows_2}, {dots_3, rows_3}, {dots_4, rows_4}};
+#define ENTRY(cols) {dots_##cols, dots_end_##cols, rows_##cols}
+static thin_fn *const thin_fns[COLS][3] = {ENTRY(1), ENTRY(2), ENTRY(3), ENTRY(4)};
 
 int64_t RT_V(rt_vec_gemm_thin_scratch)(const rt_gemm *g) {
     return g->ta || g->tb ? 0 : COLS * g->k;
 }
 
-void RT_V(rt_vec_gemm_thin)(const rt_gemm *g, int64_t j0, float *c, const float *a, const float *b,
-                            float *scratch) {
+void RT_V(rt_vec_gemm_thin)(const rt_gemm *g, const rt_gemm_end *end, int64_t j0, float *c, const float *a,
+                            const float *b, float *scratch) {
     const int64_t cols = g->n - j0;
     thin_job t = {.c = c + j0,
                   .a = a,
@@ -162,6 +179,11 @@ void RT_V(rt_vec_gemm_thin)(const rt_gemm *g, int64_t j0, float *c, const float 
                   .m = g->m,
                   .k = g->k};
     t.b = b + j0 * t.bcol;
+    if (end != NULL) {
+        t.end = *end;
+        t.end.bias += end->bias != NULL ? j0 : 0;
+        t.end.mask += end->mask != NULL ? j0 : 0;
+    }
     if (!g->ta && !g->tb) {
         for (int64_t l = 0; l < g->k; l++)
             for (int64_t j = 0; j < cols; j++)
@@ -169,5 +191,5 @@ void RT_V(rt_vec_gemm_thin)(const rt_gemm *g, int64_t j0, float *c, const float 
         t.b = scratch;
         t.bcol = g->k;
     }
-    thin_fns[cols - 1][g->ta](&t);
+    thin_fns[cols - 1][g->ta ? 2 : end != NULL ? 1 : 0](&t);
 }

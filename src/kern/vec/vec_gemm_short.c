@@ -1,0 +1,93 @@
+/*
+ * vec_gemm_short.c - C = A op(B) with so few columns of A that C is little more than written: the layer behind
+ * two inputs, the gradient before three outputs.
+ *
+ * Two rows of A stay in registers, as k broadcast numbers each, while all vectors of op(B) pass by. The last
+ * vector of a row reaches back over elements that are done, and computes them again.
+ */
+#include "kern/vec/gemm.h"
+
+typedef struct short_job {
+    float *c;
+    const float *a, *b; /* op(B): k rows, ldb apart */
+    int64_t lda, ldb, n;
+    const rt_gemm_end *end;
+    const float *mask;
+} short_job;
+
+RT_INLINE void short_vector(const short_job *t, vf (*x)[RT_GEMM_SHORT], int64_t j, int64_t left, const int rows,
+                            const int k) {
+    vf y[RT_GEMM_SHORT];
+#pragma GCC unroll 4
+    for (int l = 0; l < k; l++)
+        y[l] = v_load_part(t->b + l * t->ldb + j, left);
+#pragma GCC unroll 2
+    for (int i = 0; i < rows; i++) {
+        const int64_t at = i * t->n + j;
+        vf sum = x[i][0] * y[0];
+#pragma GCC unroll 4
+        for (int l = 1; l < k; l++)
+            sum = v_fma(x[i][l], y[l], sum);
+        if (t->end != NULL)
+            sum = gemm_finish(t->end, sum, j, t->mask + at, left);
+        v_store_part(t->c + at, sum, left);
+    }
+}
+
+RT_INLINE void short_rows(const short_job *t, const int rows, const int k) {
+    vf x[2][RT_GEMM_SHORT];
+#pragma GCC unroll 2
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+        for (int l = 0; l < k; l++)
+            x[i][l] = v_set(t->a[i * t->lda + l]);
+    int64_t j = 0;
+    for (; j + V_W <= t->n; j += V_W)
+        short_vector(t, x, j, V_W, rows, k);
+    if (j < t->n && t->n >= V_W)
+        short_vector(t, x, t->n - V_W, V_W, rows, k);
+    else if (j < t->n)
+        short_vector(t, x, 0, t->n, rows, k);
+}
+
+RT_INLINE void short_product(short_job t, int64_t m, const int k) {
+    for (; m > 0; m -= 2) {
+        if (m == 1)
+            short_rows(&t, 1, k);
+        else
+            short_rows(&t, 2, k);
+        t.a += 2 * t.lda;
+        t.c += 2 * t.n;
+        t.mask += t.end != NULL && t.end->mask != NULL ? 2 * t.n : 0;
+    }
+}
+
+typedef void short_fn(short_job t, int64_t m);
+#define SHORT(k)                                                                                             \
+    static void short_##k(short_job t, int64_t m) {                                                          \
+        short_product(t, m, k);                                                                              \
+    }
+SHORT(1)
+SHORT(2)
+SHORT(3)
+SHORT(4)
+static short_fn *const short_fns[RT_GEMM_SHORT] = {short_1, short_2, short_3, short_4};
+
+int64_t RT_V(rt_vec_gemm_short_scratch)(const rt_gemm *g) {
+    return g->tb ? g->k * g->n : 0;
+}
+
+void RT_V(rt_vec_gemm_short)(const rt_gemm *g, const rt_gemm_end *end, float *c, const float *a,
+                             const float *b, float *scratch) {
+    short_job t = {.c = c, .a = a, .b = b, .lda = g->lda, .ldb = g->ldb, .n = g->n, .end = end};
+    if (end != NULL)
+        t.mask = end->mask;
+    if (g->tb) {
+        for (int64_t j = 0; j < g->n; j++)
+            for (int64_t l = 0; l < g->k; l++)
+                scratch[l * g->n + j] = b[j * g->ldb + l];
+        t.b = scratch;
+        t.ldb = g->n;
+    }
+    short_fns[g->k - 1](t, g->m);
+}
