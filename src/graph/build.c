@@ -145,7 +145,7 @@ static uint64_t hash_node(const rt_node *nd) {
 }
 
 static bool same_node(const rt_node *a, const rt_node *b) {
-    if (a->op != b->op || a->leaf != b->leaf || a->op == RT_OP_CHAIN)
+    if (a->op != b->op || a->leaf != b->leaf || a->chain != NULL)
         return false;
     if (a->leaf == RT_LEAF_CONST)
         return rt_shape_equal(&a->type.shape, &b->type.shape) &&
@@ -359,7 +359,14 @@ static bool is_conv(rt_op op) {
     return op == RT_OP_CONV2D || op == RT_OP_CONV2D_BWD_DATA || op == RT_OP_CONV2D_BWD_WEIGHTS;
 }
 
+/* A step that changes the type of the running value. */
+static bool is_product(rt_op op) {
+    return is_conv(op) || op == RT_OP_MATMUL;
+}
+
 static rt_op chain_op(const rt_chain *chain) {
+    if (chain->n > 0 && chain->step[0].op == RT_OP_MATMUL)
+        return RT_OP_FUSED_MATMUL;
     for (int i = 0; i < chain->n && i < RT_CHAIN_MAX; i++)
         if (is_conv(chain->step[i].op))
             return RT_OP_FUSED_CONV;
@@ -371,25 +378,25 @@ static rt_status infer_step(rt_type *acc, const rt_chain *chain, int i, const rt
                             const rt_type *in, int nin, int64_t n) {
     const rt_chain_step *s = &chain->step[i];
     const rt_op_info *info = rt_op_get(s->op);
-    const bool conv = is_conv(s->op), stats = s->op == RT_OP_BN_STATS || s->op == RT_OP_BN_GSTATS;
+    const bool product = is_product(s->op), stats = s->op == RT_OP_BN_STATS || s->op == RT_OP_BN_GSTATS;
     rt_type arg[3] = {*acc}, r;
-    RT_FAIL_IF(!(info->flags & RT_OP_ELTWISE) && !conv &&
+    RT_FAIL_IF(!(info->flags & RT_OP_ELTWISE) && !product &&
                    !(stats && i == chain->n - 1 && chain_op(chain) == RT_OP_FUSED_CONV),
                RT_E_USAGE, "chain: step %d, %s, is not element-wise", i, info->name);
     for (int k = 1; k < info->arity; k++) {
         int a = s->arg[k - 1];
         RT_FAIL_IF(a < 0 || a >= nin, RT_E_USAGE, "chain: step %d, %s, reads input %d of %d", i, info->name,
                    a, nin);
-        arg[k] = conv ? *second : in[a];
+        arg[k] = product ? *second : in[a];
     }
     if (s->swap && info->arity >= 2) {
         arg[0] = arg[1];
         arg[1] = *acc;
     }
     RT_TRY(rt_op_infer(&r, s->op, &s->attr, arg, info->arity, n));
-    RT_FAIL_IF(!conv && !stats && !rt_type_equal(&r, acc, true), RT_E_USAGE,
+    RT_FAIL_IF(!product && !stats && !rt_type_equal(&r, acc, true), RT_E_USAGE,
                "chain: step %d, %s, changes the shape", i, info->name);
-    if (conv)
+    if (product)
         *acc = r;
     return RT_OK;
 }
@@ -400,12 +407,13 @@ rt_status rt_chain_infer(rt_type *out, const rt_chain *chain, const rt_type *in,
                chain->n, (int)RT_CHAIN_MAX);
     RT_TRY(rt_op_infer(out, chain_op(chain), &attr, in, nin, n));
     rt_type second = in[0];
-    int convs = 0;
+    int products = 0;
     for (int i = 0; i < chain->n; i++)
-        if (is_conv(chain->step[i].op)) {
+        if (is_product(chain->step[i].op)) {
             const int a = chain->step[i].arg[0];
-            RT_FAIL_IF(a < 0 || a >= nin || ++convs > 1, RT_E_USAGE, "chain: a convolution of input %d of %d",
-                       a, nin);
+            RT_FAIL_IF(a < 0 || a >= nin || ++products > 1, RT_E_USAGE,
+                       "chain: a convolution or product with input %d of %d", a, nin);
+            RT_FAIL_IF(i > 0 && chain->step[i].op == RT_OP_MATMUL, RT_E_USAGE, "chain: matmul as step %d", i);
             second = in[a];
         }
     for (int i = 0; i < chain->n; i++)

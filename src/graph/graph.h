@@ -39,7 +39,7 @@ typedef struct rt_node {
     int32_t slot;          /* inputs, feeds: their running number; parameters: slot of the store */
     const char *name;      /* leaves: name; operations: NULL or a scope for printing */
     const double *data;    /* RT_LEAF_CONST: elements */
-    const rt_chain *chain; /* RT_OP_CHAIN, RT_OP_FUSED_CONV */
+    const rt_chain *chain; /* RT_OP_CHAIN, RT_OP_FUSED_CONV, RT_OP_FUSED_MATMUL */
     rt_layout layout;      /* set by the layout pass; PLAIN before */
 } rt_node;
 
@@ -74,7 +74,7 @@ rt_val rt_graph_const(rt_graph *g, rt_shape s, const double *data); /* copied */
 rt_val rt_graph_scalar(rt_graph *g, double v);
 /* Any operation. Identical nodes (same op, attributes, inputs) are shared. */
 rt_val rt_graph_op(rt_graph *g, rt_op op, rt_attr attr, const rt_val *in, int nin);
-/* CHAIN, or FUSED_CONV if a step is a convolution; passes only. */
+/* CHAIN, FUSED_CONV if a step is a convolution, or FUSED_MATMUL if the first is a product; passes only. */
 rt_val rt_graph_chain(rt_graph *g, const rt_chain *chain, const rt_val *in, int nin);
 rt_val rt_graph_reorder(rt_graph *g, rt_val v, rt_layout layout);  /* passes only */
 void rt_graph_set_layout(rt_graph *g, rt_val v, rt_layout layout); /* passes only */

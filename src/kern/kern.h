@@ -14,7 +14,7 @@
 typedef struct rt_problem {
     rt_op op;
     rt_attr attr;
-    const rt_chain *chain; /* RT_OP_CHAIN, RT_OP_FUSED_CONV */
+    const rt_chain *chain; /* RT_OP_CHAIN, RT_OP_FUSED_CONV, RT_OP_FUSED_MATMUL */
     int nin;
     const rt_desc *in;
     const int32_t *in_groups; /* 0: global */

@@ -61,7 +61,7 @@ rt_status rt_infer_conv2d_bwd_weights(const rt_infer *q) {
 }
 
 /* The steps are checked, and the result's type found, where the chain is known (graph). */
-rt_status rt_infer_fused_conv(const rt_infer *q) {
+rt_status rt_infer_fused_chain(const rt_infer *q) {
     RT_INFER_FAIL_IF(!rt_type_is_float(&q->in[0]), "input 0 must be f32 or f64");
     RT_TRY(rt_infer_need_batched(q, 0));
     return rt_infer_like(q, &q->in[0]);

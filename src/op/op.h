@@ -77,6 +77,8 @@ void rt_op_cost(double *flops, double *bytes, rt_op op, const rt_attr *attr, con
  * acc is the second operand and in[arg[0]] the first (a third stays in[arg[1]]). Steps are ELTWISE
  * operations; acc is always in[0] of the operation otherwise.
  *
+ * In a fused product (FUSED_MATMUL) the first step is MATMUL: acc = op(in[0], in[arg[0]]).
+ *
  * In a fused convolution (FUSED_CONV) one step is CONV2D or one of its adjoints: acc = op(acc, in[arg[0]]).
  * Steps before it marked `second` act on that operand instead of acc. The last step may be BN_STATS or
  * BN_GSTATS: acc stays as it is, but the node that takes these statistics of the result may be computed

@@ -13,6 +13,7 @@ static const struct {
                        "recompute cheap forward chains in the backward half instead of keeping them"},
     [RT_PASS_FUSE_CONV] = {"fuse_conv",
                            "move chains and statistics into the loads and stores of convolutions"},
+    [RT_PASS_FUSE_DENSE] = {"fuse_dense", "move biases, ReLUs and their masks into the stores of products"},
     [RT_PASS_LAYOUT] = {"layout", "give values the memory layout their kernels like, insert reorders"},
     [RT_PASS_SELECT] = {"select",
                         "choose and prepare the kernel of each node; without it, reference kernels"},
@@ -88,6 +89,8 @@ static rt_status rewrite(rt_graph **g, unsigned skip, rt_choice choice) {
         RT_TRY(rt_pass_remat(g));
     if (WANTED(RT_PASS_FUSE) && WANTED(RT_PASS_FUSE_CONV) && WANTED(RT_PASS_LAYOUT) && WANTED(RT_PASS_SELECT))
         RT_TRY(rt_pass_fuse_conv(g, choice));
+    if (WANTED(RT_PASS_FUSE) && WANTED(RT_PASS_FUSE_DENSE) && WANTED(RT_PASS_SELECT))
+        RT_TRY(rt_pass_fuse_dense(g, choice));
     if (WANTED(RT_PASS_LAYOUT) && WANTED(RT_PASS_SELECT))
         RT_TRY(rt_pass_layout(g, choice));
 #ifdef RT_DEBUG

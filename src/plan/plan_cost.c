@@ -49,23 +49,22 @@ static bool is_conv(rt_op op) {
     return op == RT_OP_CONV2D || op == RT_OP_CONV2D_BWD_DATA || op == RT_OP_CONV2D_BWD_WEIGHTS;
 }
 
-/* The convolution inside a fused one. */
-static const rt_chain_step *find_conv(const rt_chain *c) {
+/* The convolution or product inside a fused one. */
+static const rt_chain_step *find_product(const rt_chain *c) {
     for (int i = 0; i < c->n; i++)
-        if (is_conv(c->step[i].op))
+        if (is_conv(c->step[i].op) || c->step[i].op == RT_OP_MATMUL)
             return &c->step[i];
     return NULL;
 }
 
 /* A layer multiplies by w transposed, its data gradient by w, its weight gradient sums over the batch. */
 static const char *product_kind(const rt_node *d) {
-    return d->type.kind == RT_KIND_SUM ? "dense, weight gradient"
-           : d->attr.tb                ? "dense"
-                                       : "dense, data gradient";
+    const bool tb = d->op == RT_OP_FUSED_MATMUL ? d->chain->step[0].attr.tb : d->attr.tb;
+    return d->type.kind == RT_KIND_SUM ? "dense, weight gradient" : tb ? "dense" : "dense, data gradient";
 }
 
 static const char *kind_of(const rt_node *d) {
-    switch (d->op == RT_OP_FUSED_CONV ? find_conv(d->chain)->op : d->op) {
+    switch (d->op == RT_OP_FUSED_CONV ? find_product(d->chain)->op : d->op) {
     case RT_OP_CONV2D:
         return "convolution";
     case RT_OP_CONV2D_BWD_DATA:
@@ -73,6 +72,7 @@ static const char *kind_of(const rt_node *d) {
     case RT_OP_CONV2D_BWD_WEIGHTS:
         return "convolution, weight gradient";
     case RT_OP_MATMUL:
+    case RT_OP_FUSED_MATMUL:
     case RT_OP_BMM:
         return product_kind(d);
     case RT_OP_CHAIN:
@@ -99,16 +99,16 @@ static double node_flops(const rt_graph *g, const rt_node *d) {
     double flops = 0, bytes = 0;
     for (int i = 0; i < d->nin; i++)
         in[i] = rt_graph_node(g, d->in[i])->type;
-    if (d->op != RT_OP_FUSED_CONV) {
+    if (d->op != RT_OP_FUSED_CONV && d->op != RT_OP_FUSED_MATMUL) {
         rt_op_cost(&flops, &bytes, d->op, &d->attr, &d->type, in, d->nin);
         return flops;
     }
-    const rt_chain_step *conv = find_conv(d->chain);
-    const rt_node *x = rt_graph_node(g, d->in[0]), *w = rt_graph_node(g, d->in[conv->arg[0]]);
-    rt_op_cost(&flops, &bytes, conv->op, &conv->attr, &d->type, (rt_type[]){x->type, w->type}, 2);
+    const rt_chain_step *product = find_product(d->chain);
+    const rt_node *x = rt_graph_node(g, d->in[0]), *w = rt_graph_node(g, d->in[product->arg[0]]);
+    rt_op_cost(&flops, &bytes, product->op, &product->attr, &d->type, (rt_type[]){x->type, w->type}, 2);
     for (const rt_chain_step *s = d->chain->step; s < d->chain->step + d->chain->n; s++)
-        if (s != conv)
-            flops += s > conv ? elems(d) : elems(s->second ? w : x);
+        if (s != product)
+            flops += s > product ? elems(d) : elems(s->second ? w : x);
     return flops;
 }
 

@@ -125,6 +125,7 @@ rt_status rt_pass_simplify(rt_graph **g) RT_MUST_CHECK;
 rt_status rt_pass_fuse(rt_graph **g) RT_MUST_CHECK;
 rt_status rt_pass_remat(rt_graph **g) RT_MUST_CHECK;
 rt_status rt_pass_fuse_conv(rt_graph **g, rt_choice c) RT_MUST_CHECK;
+rt_status rt_pass_fuse_dense(rt_graph **g, rt_choice c) RT_MUST_CHECK;
 rt_status rt_pass_layout(rt_graph **g, rt_choice c) RT_MUST_CHECK;
 rt_status rt_pass_select(rt_plan *p, rt_vinfo *vi, rt_choice c) RT_MUST_CHECK;
 rt_status rt_pass_schedule(rt_plan *p, rt_vinfo *vi) RT_MUST_CHECK;

@@ -95,6 +95,10 @@ static const rt_chain op_chain_conv = {5,
                                         {.op = RT_OP_CONV2D, .arg = {2}, .attr = {.stride = 1, .pad = 1}},
                                         STEP1(ADD, 3),
                                         STEP0(RELU)}};
+static const rt_chain op_chain_dense = {
+    3, {{.op = RT_OP_MATMUL, .arg = {1}, .attr = {.tb = true}}, STEP1(ADD_CHAN, 2), STEP0(RELU)}};
+static const rt_chain op_chain_dense_bwd = {
+    2, {STEP1(MATMUL, 1), {.op = RT_OP_RELU_BWD, .arg = {2}, .attr = {.alpha = 0.25}}}};
 static const rt_chain op_chain_bn_add_relu = {3, {STEP1(BN_APPLY, 1), STEP1(ADD, 2), STEP0(RELU)}};
 static const rt_chain op_chain_grad = {
     2, {{.op = RT_OP_RELU_BWD, .arg = {1}}, {.op = RT_OP_BN_GAPPLY, .arg = {2, 3}}}};
@@ -243,6 +247,8 @@ static const op_form op_forms[] = {
     {.op = RT_OP_CHAIN, .in = "X", .chain = &op_chain_drop},
     {.op = RT_OP_CHAIN, .in = "PP", .chain = &op_chain_div},
     {.op = RT_OP_CHAIN, .in = "X", .chain = &op_chain_exp},
+    {.op = RT_OP_FUSED_MATMUL, .in = "XAC", .flags = F_2D, .chain = &op_chain_dense},
+    {.op = RT_OP_FUSED_MATMUL, .in = "XAX", .flags = F_2D, .chain = &op_chain_dense_bwd},
     {.op = RT_OP_FUSED_CONV, .in = "XKWX", .flags = F_4D, .chain = &op_chain_conv},
 };
 #undef STEP0
@@ -324,6 +330,9 @@ static void op_case_operand(op_case *c, char letter, op_dims d, bool sets, rt_dt
         break;
     case 'W':
         op_case_add(c, t, 0, rt_shape4(d.c, d.c, 3, 3), FILL_ANY);
+        break;
+    case 'A':
+        op_case_add(c, t, 0, rt_shape2(d.c, d.c), FILL_ANY);
         break;
     case 'k':
         op_case_add(c, t, 0, rt_shape2(3, k), FILL_ANY);

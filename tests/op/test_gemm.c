@@ -1,7 +1,8 @@
 /*
  * test_gemm.c - the vector products at sizes around their tiles, panels and blocks, against sums in double:
  * every instruction set of this machine, both transpositions of both operands, one product and several.
- * Nothing beyond the operands is read into the result or written, and what is not finite stays so.
+ * Nothing beyond the operands is read into the result or written, and what is not finite stays so. Fused
+ * products against the reference.
  */
 #include "kern/kern.h"
 #include "op/op.h"
@@ -164,12 +165,96 @@ static void test_not_finite(void **state) {
     }
 }
 
+/* ---- with what stands behind the product ---- */
+
+typedef struct fused_case {
+    int64_t m, n, k;
+    bool tb;
+    rt_chain chain;
+} fused_case;
+
+#define PRODUCT(t)                                                                                           \
+    { .op = RT_OP_MATMUL, .arg = {1}, .attr = {.tb = t} }
+#define STEP(ID, in, slope)                                                                                  \
+    { .op = RT_OP_##ID, .arg = {in}, .attr = {.alpha = slope} }
+
+/* Operands: x, w, bias, mask. */
+static void run_fused(const fused_case *f) {
+    const rt_desc in[4] = {
+        rt_desc_make(RT_DTYPE_F32, rt_shape2(f->m, f->k), RT_LAYOUT_PLAIN),
+        rt_desc_make(RT_DTYPE_F32, f->tb ? rt_shape2(f->n, f->k) : rt_shape2(f->k, f->n), RT_LAYOUT_PLAIN),
+        rt_desc_make(RT_DTYPE_F32, rt_shape1(f->n), RT_LAYOUT_PLAIN),
+        rt_desc_make(RT_DTYPE_F32, rt_shape2(f->m, f->n), RT_LAYOUT_PLAIN)};
+    const int32_t groups[4] = {1, 0, 0, 1};
+    const rt_problem p = {.op = RT_OP_FUSED_MATMUL,
+                          .attr = {.count = f->chain.n},
+                          .chain = &f->chain,
+                          .nin = 4,
+                          .in = in,
+                          .in_groups = groups,
+                          .out = in[3],
+                          .out_groups = 1,
+                          .n = f->m,
+                          .kind = RT_KIND_ROWS};
+    float *x[4], *want = guarded(f->m * f->n), *got = guarded(f->m * f->n);
+    const void *operands[4];
+    for (int i = 0; i < 4; i++)
+        operands[i] = (x[i] = guarded(rt_desc_elems(&in[i]))) + GUARD;
+    x[0][GUARD + f->m / 2 * f->k] = NAN; /* a row of NaN, and it must show behind a ReLU, too */
+    rt_kern_ref(RT_OP_FUSED_MATMUL, RT_DTYPE_F32)->run(NULL, &p, want + GUARD, operands, &(rt_kern_ctx){0});
+    const rt_kern *list[MAX_KERN];
+    int n = 0;
+    assert_int_equal(rt_kern_list(p.op, RT_DTYPE_F32, RT_KERN_VEC, list, MAX_KERN, &n), RT_OK);
+    assert_true(n > 1);
+    for (int i = 0; i < n - 1; i++) {
+        void *state = NULL;
+        size_t bytes = 0;
+        assert_true(list[i]->supports(&p));
+        assert_int_equal(list[i]->prepare(&p, &state, &bytes), RT_OK);
+        const rt_kern_ctx ctx = {.scratch = aligned_alloc(64, (bytes + 127) / 64 * 64)};
+        list[i]->run(state, &p, got + GUARD, operands, &ctx);
+        for (int64_t j = -GUARD; j < f->m * f->n + GUARD; j++) {
+            const float a = got[GUARD + j], b = want[GUARD + j];
+            const bool masked = f->chain.step[1].op == RT_OP_RELU_BWD; /* 0 NaN is left open */
+            if (isnan(b) ? !isnan(a) && !masked : !(fabsf(a - b) <= 2e-5f * (float)f->k))
+                fail_msg("%lldx%lldx%lld by %s, %s %s: element %lld is %.9g, wanted %.9g", (long long)f->m,
+                         (long long)f->n, (long long)f->k, list[i]->impl,
+                         rt_op_get(f->chain.step[1].op)->name, rt_op_get(f->chain.step[f->chain.n - 1].op)->name,
+                         (long long)j, (double)a, (double)b);
+        }
+        free(ctx.scratch);
+        list[i]->release(state);
+    }
+    for (int i = 0; i < 4; i++)
+        free(x[i]);
+    free(want);
+    free(got);
+}
+
+static void test_fused(void **state) {
+    (void)state;
+    static const int64_t s[][3] = {{1, 1, 1},   {7, 3, 9},    {13, 4, 40},  {9, 5, 2},    {8, 20, 3},    {5, 6, 4},
+                                   {30, 16, 8}, {29, 31, 17}, {25, 12, 33}, {128, 28, 2}, {260, 36, 100}};
+    for (size_t i = 0; i < RT_COUNT(s); i++)
+        for (int tb = 0; tb < 2; tb++) {
+            const rt_chain chains[] = {{2, {PRODUCT(tb), STEP(ADD_CHAN, 2, 0)}},
+                                       {3, {PRODUCT(tb), STEP(ADD_CHAN, 2, 0), STEP(RELU, -1, 0)}},
+                                       {3, {PRODUCT(tb), STEP(ADD_CHAN, 2, 0), STEP(RELU, -1, 0.25)}},
+                                       {2, {PRODUCT(tb), STEP(RELU, -1, 0)}},
+                                       {2, {PRODUCT(tb), STEP(RELU_BWD, 3, 0)}},
+                                       {2, {PRODUCT(tb), STEP(RELU_BWD, 3, 0.25)}}};
+            for (size_t k = 0; k < RT_COUNT(chains); k++)
+                run_fused(&(fused_case){s[i][0], s[i][1], s[i][2], tb, chains[k]});
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_edges_of_tiles),
         cmocka_unit_test(test_edges_of_blocks),
         cmocka_unit_test(test_several_products),
         cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_fused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -452,6 +452,31 @@ static void test_fused_convolutions(void **state) {
     drop(&t);
 }
 
+/* No pass over the results of small layers: biases, ReLUs and their masks are in the stores of products. */
+static void test_fused_products(void **state) {
+    (void)state;
+    net t = {0};
+    assert_int_equal(rt_graph_create(&t.g, 8, RT_DTYPE_F32), RT_OK);
+    const rt_val x = rt_graph_input(t.g, "x", RT_DTYPE_F32, rt_shape1(5), 1),
+                 y = rt_graph_input(t.g, "y", RT_DTYPE_I32, rt_shape0(), 1);
+    rt_val z = x;
+    static const int64_t widths[] = {20, 12, 3};
+    for (int i = 0; i < 3; i++) {
+        const rt_val w = param(&t, rt_shape2(widths[i], dim(&t, z, 1)), 0, true),
+                     b = param(&t, rt_shape1(widths[i]), 0, true);
+        z = rt_add_chan(t.g, rt_matmul(t.g, z, w, false, true), b);
+        z = i < 2 ? rt_relu(t.g, z) : z;
+    }
+    add_outputs(&t, x, z, y);
+    const rt_plan_options on = {0}, off = {.skip = 1u << RT_PASS_FUSE_DENSE};
+    assert_int_equal(count_in_plan(t.g, off, "fused_matmul["), 0);
+    assert_int_equal(count_in_plan(t.g, on, "fused_matmul[matmul add_chan relu]"), 2);
+    assert_int_equal(count_in_plan(t.g, on, "fused_matmul[matmul add_chan]"), 1);
+    assert_int_equal(count_in_plan(t.g, on, "fused_matmul[matmul relu_bwd]"), 2);
+    assert_int_equal(count_in_plan(t.g, on, "relu_bwd](") - count_in_plan(t.g, on, "[matmul relu_bwd]("), 0);
+    drop(&t);
+}
+
 static void test_same_bits_for_any_workers(void **state) {
     (void)state;
     for (uint64_t seed = 100; seed < 120; seed++) {
@@ -552,7 +577,8 @@ static void test_print_and_errors(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_networks),        cmocka_unit_test(test_large_network),
-        cmocka_unit_test(test_fused_convolutions),     cmocka_unit_test(test_same_bits_for_any_workers),
+        cmocka_unit_test(test_fused_convolutions),     cmocka_unit_test(test_fused_products),
+            cmocka_unit_test(test_same_bits_for_any_workers),
         cmocka_unit_test(test_members_and_allocation), cmocka_unit_test(test_print_and_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

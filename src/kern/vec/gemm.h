@@ -8,17 +8,24 @@
 #include "kern/vec/simd.h"
 
 /* What becomes of an element as it is stored: x + bias[column], then a ReLU of slope alpha below zero, or the
- * adjoint of one, whose mask is the sign of another matrix like C. */
+ * adjoint of one, whose mask is the sign of another matrix like C. The common ones are known by name. */
+typedef enum rt_gemm_end_kind { RT_END_NONE, RT_END_BIAS_RELU, RT_END_MASK, RT_END_ANY } rt_gemm_end_kind;
 typedef struct rt_gemm_end {
+    rt_gemm_end_kind kind;
     const float *bias, *mask; /* NULL: none */
     bool relu;
     float alpha;
 } rt_gemm_end;
 
-/* At column j; mask: of this element on, if there is one. Lanes from n on hold anything. */
-RT_INLINE vf gemm_finish(const rt_gemm_end *e, vf x, int64_t j, const float *mask, int64_t n) {
+/* One vector; bias and mask at it, lanes from n on hold anything. kind is a constant. */
+RT_INLINE vf gemm_finish(const int kind, const rt_gemm_end *e, vf x, const float *bias, const float *mask,
+                         int64_t n) {
+    if (kind == RT_END_BIAS_RELU)
+        return v_max(v_set(0.0f), x + v_load_part(bias, n)); /* in this order a NaN stays */
+    if (kind == RT_END_MASK)
+        return v_and(v_load_part(mask, n) > 0.0f, x);
     if (e->bias != NULL)
-        x += v_load_part(e->bias + j, n);
+        x += v_load_part(bias, n);
     if (e->relu)
         x = v_select(x > 0.0f, x, e->alpha * x);
     if (e->mask != NULL)
@@ -27,7 +34,7 @@ RT_INLINE vf gemm_finish(const rt_gemm_end *e, vf x, int64_t j, const float *mas
 }
 
 int64_t RT_V(rt_vec_gemm_scratch)(const rt_gemm *g); /* floats */
-/* One product of g, stored as `end` says if that is not NULL, which wants A as it is; c overlaps none of the
+/* One product of g, stored as `end` says (not NULL), which is nothing if A is transposed; c overlaps none of the
  * others. */
 void RT_V(rt_vec_gemm)(const rt_gemm *g, const rt_gemm_end *end, float *c, const float *a, const float *b,
                        float *scratch);

@@ -186,15 +186,28 @@ RT_INLINE float v_sum(vf x) {
             t[i] += t[i + w];
     return t[0];
 }
-/* Of four vectors at once; also in a fixed order. */
-RT_INLINE void v_sum4(float *sum, const vf *x) {
+/* Four lanes, whatever V_W: the first n <= 4, a constant, are loaded and stored. */
+typedef float vq __attribute__((vector_size(16)));
+typedef int32_t vqi __attribute__((vector_size(16)));
+RT_INLINE vq vq_load(const float *p, const int n) {
+    vq x = {0};
+    memcpy(&x, p, (size_t)n * sizeof(float));
+    return x;
+}
+RT_INLINE void vq_store(float *p, vq x, const int n) {
+    memcpy(p, &x, (size_t)n * sizeof(float));
+}
+RT_INLINE vq vq_select(vqi m, vq yes, vq no) {
+    return (vq)((m & (vqi)yes) | (~m & (vqi)no));
+}
+/* The sums of four vectors; in a fixed order, too. */
+RT_INLINE vq v_sum4(const vf *x) {
 #if defined(__AVX2__) && !defined(__AVX512F__)
     const __m256 ab = _mm256_hadd_ps((__m256)x[0], (__m256)x[1]),
                  cd = _mm256_hadd_ps((__m256)x[2], (__m256)x[3]), s = _mm256_hadd_ps(ab, cd);
-    _mm_storeu_ps(sum, _mm_add_ps(_mm256_castps256_ps128(s), _mm256_extractf128_ps(s, 1)));
+    return (vq)_mm_add_ps(_mm256_castps256_ps128(s), _mm256_extractf128_ps(s, 1));
 #else
-    for (int i = 0; i < 4; i++)
-        sum[i] = v_sum(x[i]);
+    return (vq){v_sum(x[0]), v_sum(x[1]), v_sum(x[2]), v_sum(x[3])};
 #endif
 }
 RT_INLINE float v_hmax(vf x) { /* greatest lane; NaN if one is NaN is not promised */

@@ -24,9 +24,10 @@
  * Inside a training step the middle ones take as long by this as by dnnl_sgemm, which is the first choice for
  * large products; thin ones, the layers next to few inputs or outputs, are this one's.
  */
+#include "base/alloc.h"
 #include "kern/vec/gemm.h"
 
-enum { FEW = 12, THIN = 16, SMALL_COLUMNS = 256, SMALL_PRODUCT = 1 << 18 };
+enum { FEW = 12, THIN = 16, SMALL_COLUMNS = 256, SMALL_PRODUCT = 1 << 18, FUSED_DEPTH = 200 };
 
 /* A tall product with a transposed A and few columns is turned on its side: C^T = B^T A needs no packing at
  * all. */
@@ -83,20 +84,111 @@ static void run(const void *state, const rt_problem *p, void *out, const void *c
         return;
     const bool turn = sideways(&g);
     const rt_gemm t = turned(&g);
+    const rt_gemm_end none = {.kind = RT_END_NONE};
     float *side = ctx->scratch, *scratch = turn ? side + t.m * t.n : side;
     for (int64_t i = 0; i < g.count; i++) {
         float *c = (float *)out + i * g.sc;
         const float *a = (const float *)in[0] + i * g.sa, *b = (const float *)in[1] + i * g.sb;
         if (!turn) {
-            RT_V(rt_vec_gemm)(&g, NULL, c, a, b, scratch);
+            RT_V(rt_vec_gemm)(&g, &none, c, a, b, scratch);
             continue;
         }
-        RT_V(rt_vec_gemm)(&t, NULL, side, b, a, scratch);
+        RT_V(rt_vec_gemm)(&t, &none, side, b, a, scratch);
         for (int64_t r = 0; r < g.m; r++)
             for (int64_t j = 0; j < g.n; j++)
                 c[r * g.n + j] = side[j * g.m + r];
     }
 }
+
+/* ---- with what stands behind them ---- */
+
+/* Operands of `end` in the problem, 0: none. */
+typedef struct fused {
+    rt_gemm g;
+    rt_gemm_end end;
+    int b, bias, mask;
+} fused;
+
+/* A bias and a ReLU, one of them, or the mask of a ReLU. */
+static bool fused_step(fused *f, const rt_problem *p, const rt_chain_step *s) {
+    const int in = s->arg[0];
+    if (s->swap || f->mask > 0 || f->end.relu)
+        return false;
+    f->end.alpha = (float)s->attr.alpha;
+    switch (s->op) {
+    case RT_OP_ADD_CHAN:
+        f->bias = in;
+        return p->chain->step + 1 == s && rt_desc_elems(&p->in[in]) == f->g.n;
+    case RT_OP_RELU:
+        f->end.relu = true;
+        return true;
+    case RT_OP_RELU_BWD:
+        f->mask = in;
+        return f->bias == 0 && rt_desc_equal(&p->in[in], &p->out);
+    default:
+        return false;
+    }
+}
+
+static bool fused_get(fused *f, const rt_problem *p) {
+    *f = (fused){0};
+    if (p->chain == NULL || p->chain->n < 2 || p->chain->step[0].op != RT_OP_MATMUL)
+        return false;
+    f->b = p->chain->step[0].arg[0];
+    const rt_desc desc[2] = {p->in[0], p->in[f->b]};
+    const int32_t groups[2] = {p->in_groups[0], p->in_groups[f->b]};
+    const rt_problem product = {.op = RT_OP_MATMUL,
+                                .attr = p->chain->step[0].attr,
+                                .nin = 2,
+                                .in = desc,
+                                .in_groups = groups,
+                                .out = p->out,
+                                .out_groups = p->out_groups,
+                                .n = p->n,
+                                .kind = p->kind};
+    bool fits = rt_gemm_get(&f->g, &product, RT_DTYPE_F32) && !f->g.ta;
+    for (int i = 1; i < p->chain->n && fits; i++)
+        fits = fused_step(f, p, &p->chain->step[i]);
+    f->end.kind = f->end.alpha != 0            ? RT_END_ANY
+                  : f->bias > 0 && f->end.relu ? RT_END_BIAS_RELU
+                  : f->mask > 0                ? RT_END_MASK
+                                               : RT_END_ANY;
+    return fits;
+}
+
+/* While a pass over C costs more than other kernels would save. */
+static bool supports_fused(const rt_problem *p) {
+    fused f;
+    return fused_get(&f, p) && f.g.k <= FUSED_DEPTH;
+}
+
+static rt_status prepare_fused(const rt_problem *p, void **state, size_t *scratch) {
+    fused *f;
+    RT_TRY(rt_alloc(&f, sizeof *f));
+    if (!fused_get(f, p)) {
+        rt_free(f);
+        RT_FAIL(RT_E_UNSUPPORTED, "fused matmul: not a problem this kernel supports");
+    }
+    *scratch = (size_t)RT_V(rt_vec_gemm_scratch)(&f->g) * sizeof(float);
+    *state = f;
+    return RT_OK;
+}
+
+static void run_fused(const void *state, const rt_problem *p, void *out, const void *const *in,
+                      const rt_kern_ctx *ctx) {
+    (void)p;
+    const fused *f = state;
+    rt_gemm_end end = f->end;
+    end.bias = f->bias > 0 ? in[f->bias] : NULL;
+    end.mask = f->mask > 0 ? in[f->mask] : NULL;
+    RT_V(rt_vec_gemm)(&f->g, &end, out, in[0], in[f->b], ctx->scratch);
+}
+
+const rt_kern RT_V(rt_k_fused_matmul_f32) = {.impl = RT_V_IMPL,
+                                             .supports = supports_fused,
+                                             .prepare = prepare_fused,
+                                             .release = rt_free,
+                                             .run = run_fused};
 
 #define REGISTER(name, which)                                                                                \
     const rt_kern RT_V(rt_k_##name##_f32) = {                                                                \

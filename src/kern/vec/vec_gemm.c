@@ -52,25 +52,38 @@ typedef struct tile_job {
     int64_t arow; /* A as it is: from row to row. Packed: from one panel of MR rows to the next */
     const float *b;
     int64_t bstep, k, width;
-    bool add; /* to what C holds: the sum over the parts of k before this one */
-    const rt_gemm_end *end; /* with the last part of k; NULL: nothing */
-    int64_t col;            /* of c in C */
-    const float *mask;      /* at c, if there is one */
+    bool add;              /* to what C holds: the sum over the parts of k before this one */
+    rt_gemm_end_kind kind; /* of end, with the last part of k; else NONE */
+    const rt_gemm_end *end;
+    const float *bias, *mask; /* at c, if there are any */
 } tile_job;
 
-/* The store of a tile that is added to what is there, not as wide as its vectors, or changed by `end`. */
+#define EACH_ROW _Pragma("GCC unroll 32") for (int i = 0; i < rows; i++)
+#define EACH_VECTOR _Pragma("GCC unroll 2") for (int v = 0; v < vecs; v++)
+
+RT_INLINE void store_whole(const tile_job *t, vf (*acc)[2], const int rows, const int vecs, const int kind) {
+    EACH_ROW {
+        EACH_VECTOR {
+            const int64_t at = i * t->ldc + v * V_W;
+            vf x = acc[i][v];
+            if (kind != RT_END_NONE)
+                x = gemm_finish(kind, t->end, x, t->bias + v * V_W, t->mask + at, V_W);
+            v_store(t->c + at, x);
+        }
+    }
+}
+
+/* The store of a tile that is added to what is there, or not as wide as its vectors. */
 RT_INLINE void store_part(const tile_job *t, vf (*acc)[2], const int rows, const int vecs) {
-#pragma GCC unroll 2
-    for (int v = 0; v < vecs; v++) {
+    EACH_VECTOR {
         const int64_t left = t->width - v * V_W;
-#pragma GCC unroll 32
-        for (int i = 0; i < rows; i++) {
+        EACH_ROW {
             const int64_t at = i * t->ldc + v * V_W;
             vf x = acc[i][v];
             if (t->add)
                 x += v_load_part(t->c + at, left);
-            if (t->end != NULL)
-                x = gemm_finish(t->end, x, t->col + v * V_W, t->mask + at, left);
+            if (t->kind != RT_END_NONE)
+                x = gemm_finish(RT_END_ANY, t->end, x, t->bias + v * V_W, t->mask + at, left);
             v_store_part(t->c + at, x, left);
         }
     }
@@ -105,18 +118,13 @@ RT_INLINE void tile(const tile_job *t, const int rows, const int vecs, const boo
     const int na = packed ? (rows + MR - 1) / MR : (rows + 2) / 3;
     const int64_t arow = t->arow, bstep = t->bstep, k = t->k;
     const float *a[A_MAX], *b = t->b;
-    float *c = t->c;
 #pragma GCC unroll 16
     for (int i = 0; i < na; i++)
         a[i] = t->a + (packed ? i : 3 * i) * t->arow;
-#pragma GCC unroll 32
-    for (int i = 0; i < rows; i++)
-        __builtin_prefetch(c + i * t->ldc, 1);
-#pragma GCC unroll 32
-    for (int i = 0; i < rows; i++)
-#pragma GCC unroll 2
-        for (int v = 0; v < vecs; v++)
-            acc[i][v] = v_set(0.0f);
+    EACH_ROW __builtin_prefetch(t->c + i * t->ldc, 1);
+    EACH_ROW {
+        EACH_VECTOR acc[i][v] = v_set(0.0f);
+    }
     int64_t left = k;
     for (; left >= 4; left -= 4) {
 #pragma GCC unroll 4
@@ -125,15 +133,14 @@ RT_INLINE void tile(const tile_job *t, const int rows, const int vecs, const boo
     }
     for (; left > 0; left--)
         tile_step(acc, a, na, arow, &b, bstep, rows, vecs, packed);
-    if (t->width == vecs * V_W && !t->add && t->end == NULL) {
-#pragma GCC unroll 32
-        for (int i = 0; i < rows; i++)
-#pragma GCC unroll 2
-            for (int v = 0; v < vecs; v++)
-                v_store(c + i * t->ldc + v * V_W, acc[i][v]);
-    } else {
+    if (t->width < vecs * V_W || t->add || t->kind == RT_END_ANY)
         store_part(t, acc, rows, vecs);
-    }
+    else if (packed || t->kind == RT_END_NONE)
+        store_whole(t, acc, rows, vecs, RT_END_NONE);
+    else if (t->kind == RT_END_BIAS_RELU)
+        store_whole(t, acc, rows, vecs, RT_END_BIAS_RELU);
+    else
+        store_whole(t, acc, rows, vecs, RT_END_MASK);
 }
 
 typedef void tile_fn(const tile_job *t);
@@ -315,8 +322,8 @@ static void column_block(const rt_gemm *g, tile_job t, operand a, operand b, int
                 t.bstep = step;
             }
             t.c = c + i0 * t.ldc + j0 + j;
-            t.col = j0 + j;
-            t.mask = t.end != NULL && t.end->mask != NULL ? t.end->mask + (t.c - c) : NULL;
+            t.bias = t.end->bias != NULL ? t.end->bias + j0 + j : NULL;
+            t.mask = t.end->mask != NULL ? t.end->mask + (t.c - c) : NULL;
             tile_column(t, mc, g->ta);
         }
     }
@@ -335,8 +342,12 @@ void RT_V(rt_vec_gemm)(const rt_gemm *g, const rt_gemm_end *end, float *c, const
     for (int64_t j0 = 0; j0 < wide; j0 += NC)
         for (int64_t k0 = 0; k0 < g->k; k0 += kc) {
             const int64_t k = RT_MIN(kc, g->k - k0);
-            const tile_job t = {
-                .c = c, .ldc = g->n, .k = k, .add = k0 > 0, .end = k0 + k == g->k ? end : NULL};
+            const tile_job t = {.c = c,
+                                .ldc = g->n,
+                                .k = k,
+                                .add = k0 > 0,
+                                .kind = k0 + k == g->k ? end->kind : RT_END_NONE,
+                                .end = end};
             column_block(g, t, (operand){pa + k0 * a.col, a.row, a.col},
                          (operand){pb + k0 * b.row, b.row, b.col}, j0, RT_MIN(NC, wide - j0), scratch, rows);
         }

@@ -42,14 +42,14 @@ RT_INLINE void dot_step(vf acc[ROWS][COLS], const float *a, int64_t lda, const f
     }
 }
 
-/* As gemm_finish; of so few elements one by one. */
-RT_INLINE float finish(const rt_gemm_end *e, float x, int64_t j, int64_t at) {
+/* As gemm_finish, on four lanes. */
+RT_INLINE vq finish(const rt_gemm_end *e, vq x, const float *mask, const int cols) {
     if (e->bias != NULL)
-        x += e->bias[j];
+        x += vq_load(e->bias, cols);
     if (e->relu)
-        x = x > 0.0f ? x : e->alpha * x;
+        x = vq_select(x > 0.0f, x, e->alpha * x);
     if (e->mask != NULL)
-        x = e->mask[at] > 0.0f ? x : e->alpha * x;
+        x = vq_select(vq_load(mask, cols) > 0.0f, x, e->alpha * x);
     return x;
 }
 
@@ -70,13 +70,11 @@ RT_INLINE void dot_tile(const thin_job *t, int64_t i0, const int rows, const int
         dot_step(acc, a + l, lda, b + l, ldb, k - l, rows, cols);
 #pragma GCC unroll 4
     for (int i = 0; i < rows; i++) {
-        float sum[COLS];
-        v_sum4(sum, acc[i]);
-#pragma GCC unroll 4
-        for (int j = 0; j < cols; j++) {
-            const int64_t at = (i0 + i) * t->ldc + j;
-            t->c[at] = end ? finish(&t->end, sum[j], j, at) : sum[j];
-        }
+        const int64_t at = (i0 + i) * t->ldc;
+        vq sum = v_sum4(acc[i]);
+        if (end)
+            sum = finish(&t->end, sum, t->end.mask + at, cols);
+        vq_store(t->c + at, sum, cols);
     }
 }
 
@@ -179,11 +177,9 @@ void RT_V(rt_vec_gemm_thin)(const rt_gemm *g, const rt_gemm_end *end, int64_t j0
                   .m = g->m,
                   .k = g->k};
     t.b = b + j0 * t.bcol;
-    if (end != NULL) {
-        t.end = *end;
-        t.end.bias += end->bias != NULL ? j0 : 0;
-        t.end.mask += end->mask != NULL ? j0 : 0;
-    }
+    t.end = *end;
+    t.end.bias += end->bias != NULL ? j0 : 0;
+    t.end.mask += end->mask != NULL ? j0 : 0;
     if (!g->ta && !g->tb) {
         for (int64_t l = 0; l < g->k; l++)
             for (int64_t j = 0; j < cols; j++)
@@ -191,5 +187,5 @@ void RT_V(rt_vec_gemm_thin)(const rt_gemm *g, const rt_gemm_end *end, int64_t j0
         t.b = scratch;
         t.bcol = g->k;
     }
-    thin_fns[cols - 1][g->ta ? 2 : end != NULL ? 1 : 0](&t);
+    thin_fns[cols - 1][g->ta ? 2 : end->kind != RT_END_NONE ? 1 : 0](&t);
 }

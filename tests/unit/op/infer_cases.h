@@ -374,6 +374,8 @@ static const op_case op_cases[] = {
     {RT_OP_REORDER, "1:16x2x2", NULL, "layout", AT(.index = RT_LAYOUT_COUNT)},
     {RT_OP_CHAIN, "1:5 g:5", "1:5", NULL, AT(.count = 2)},
     {RT_OP_CHAIN, "i1: g:5", NULL, "f32 or f64", AT(.count = 2)},
+    {RT_OP_FUSED_MATMUL, "1:5 g:5x5", "1:5", NULL, AT(.count = 1)},
+    {RT_OP_FUSED_MATMUL, "g:5x5 g:5x5", NULL, "batched", AT(.count = 1)},
     {RT_OP_FUSED_CONV, "1:5x4x4 g:5x5x3x3", "1:5x4x4", NULL, AT(.count = 1)},
     {RT_OP_FUSED_CONV, "g:5 g:5x5x3x3", NULL, "batched", AT(.count = 1)},
 };
