@@ -11,6 +11,7 @@
 
 #include "kern/kern.h"
 #include "kern/vec/simd.h"
+#include "kern/vec/wino.h"
 
 #if V_W == 8
 
@@ -125,6 +126,54 @@ static inline void wino_load_row(const wino_bound *s, int steps, float *dst, con
                                  int64_t n) {
     for (int k = 0; k < steps; k++)
         wino_step_row(&s[k], dst, k == 0 ? src : dst, wino_operand(&s[k], at), n, NULL, WINO_NO_SUMS);
+}
+
+/* Six rows, where they begin; those outside the image are zero. */
+typedef struct wino_rows {
+    int64_t at[WINO_IN];
+    vi inside[WINO_IN];
+    bool edge; /* there are such */
+} wino_rows;
+
+/* The first half of the transform B of one step of six rows, n pixels: B' of every column. */
+static inline void wino_load_columns(const wino_bound *s, float *dst, int64_t width, const float *src,
+                                     const wino_rows *rows, int64_t n) {
+    const vf a = s->a, b = s->b, c = s->c, zero = v_set(0.0f);
+    const float *row[WINO_IN], *operand[WINO_IN];
+    for (int r = 0; r < WINO_IN; r++) {
+        row[r] = src + rows->at[r];
+        operand[r] = wino_operand(s, rows->at[r]);
+    }
+    switch (s->kind) {
+#define COLUMN(value, keep)                                                                                  \
+    for (int64_t i = 0; i < 8 * n; i += 8) {                                                                 \
+        vf d[WINO_IN], y[WINO_IN];                                                                           \
+        _Pragma("GCC unroll 6") for (int r = 0; r < WINO_IN; r++) {                                          \
+            const vf x = v_load(row[r] + i);                                                                 \
+            const float *t = operand[r];                                                                     \
+            (void)t;                                                                                         \
+            d[r] = keep(value);                                                                              \
+        }                                                                                                    \
+        wino_input(y, d);                                                                                    \
+        _Pragma("GCC unroll 6") for (int r = 0; r < WINO_IN; r++) v_store(dst + r * width + i, y[r]);        \
+    }
+#define KEEP_ALL(value) value
+#define KEEP_INSIDE(value) v_and(rows->inside[r], value)
+#define STEP(name, value)                                                                                    \
+    case name:                                                                                               \
+        if (rows->edge)                                                                                      \
+            COLUMN(value, KEEP_INSIDE)                                                                       \
+        else                                                                                                 \
+            COLUMN(value, KEEP_ALL)                                                                          \
+        break;
+        WINO_STEPS(STEP)
+#undef STEP
+#undef KEEP_INSIDE
+#undef KEEP_ALL
+#undef COLUMN
+    }
+    (void)c;
+    (void)zero;
 }
 
 /* The same where src may be used up, with sums over dst. */
