@@ -26,12 +26,13 @@
 #include "base/alloc.h"
 #include "kern/vec/vec_wino_fetch.h"
 #include "kern/vec/vec_wino_steps.h"
-#include "kern/vec/wino.h"
+#include "kern/vec/vec_wino_tiles.h"
 
 #if V_W == 8
 
 enum { ROWS = 6, MAX_TILES = 64, MIN_GROUP = 32 };
 enum { MIN_TILES = 16, MIN_ROWS = 4, MIN_FROZEN_TILES = 4, MIN_CHANNELS = 8, MAX_GRADIENT = 256 * 256 };
+enum { AT_HAND = 256 << 10 }; /* bytes of data that are in the second-level cache as they are: not fetched */
 enum { GAP = 32, NEAR = 1024 + GAP, FAR = 2048 + GAP, FARTHEST = 17408 + GAP, ROW_PAD = 16, DU_PAD = 16 };
 
 typedef enum pass { FWD, BWD_DATA, BWD_WEIGHTS } pass;
@@ -157,71 +158,6 @@ static void clear_strip(float *strip, const geometry *g) {
 }
 
 /* ---- transforms of a group ---- */
-
-RT_INLINE void input_tile(float *v, int64_t position, const float *strip, int64_t row) {
-#pragma GCC unroll 6
-    for (int i = 0; i < WINO_IN; i++) {
-        vf d[WINO_IN], t[WINO_IN];
-#pragma GCC unroll 6
-        for (int j = 0; j < WINO_IN; j++)
-            d[j] = v_load(strip + i * row + j * 8);
-        wino_input(t, d);
-#pragma GCC unroll 6
-        for (int j = 0; j < WINO_IN; j++)
-            v_store(v + (i * WINO_IN + j) * position, t[j]);
-    }
-}
-
-RT_INLINE void gradient_tile(float *z, int64_t position, const float *strip, int64_t row) {
-    vf half[WINO_IN][WINO_OUT];
-#pragma GCC unroll 4
-    for (int j = 0; j < WINO_OUT; j++) {
-        vf a[WINO_OUT], t[WINO_IN];
-#pragma GCC unroll 4
-        for (int i = 0; i < WINO_OUT; i++)
-            a[i] = v_load(strip + i * row + j * 8);
-        wino_output_adjoint(t, a);
-#pragma GCC unroll 6
-        for (int i = 0; i < WINO_IN; i++)
-            half[i][j] = t[i];
-    }
-#pragma GCC unroll 6
-    for (int i = 0; i < WINO_IN; i++) {
-        vf t[WINO_IN];
-        wino_output_adjoint(t, half[i]);
-#pragma GCC unroll 6
-        for (int j = 0; j < WINO_IN; j++)
-            v_store(z + (i * WINO_IN + j) * position, t[j]);
-    }
-}
-
-/* The first half of A' M A: columns. */
-RT_INLINE void output_columns(vf half[WINO_OUT][WINO_IN], const float *m, int64_t position) {
-#pragma GCC unroll 6
-    for (int j = 0; j < WINO_IN; j++) {
-        vf a[WINO_IN], t[WINO_OUT];
-#pragma GCC unroll 6
-        for (int i = 0; i < WINO_IN; i++)
-            a[i] = v_load(m + (i * WINO_IN + j) * position);
-        wino_output(t, a);
-#pragma GCC unroll 4
-        for (int i = 0; i < WINO_OUT; i++)
-            half[i][j] = t[i];
-    }
-}
-
-RT_INLINE void output_tile(float *strip, int64_t row, const float *m, int64_t position) {
-    vf half[WINO_OUT][WINO_IN];
-    output_columns(half, m, position);
-#pragma GCC unroll 4
-    for (int i = 0; i < WINO_OUT; i++) {
-        vf t[WINO_OUT];
-        wino_output(t, half[i]);
-#pragma GCC unroll 4
-        for (int j = 0; j < WINO_OUT; j++)
-            v_store(strip + i * row + j * 8, t[j]);
-    }
-}
 
 /* V[36][tiles][c padded], or Z if `adjoint`. */
 RT_INLINE void transform(float *v, int64_t padded, float *strip, const source *s, const geometry *g, lines l,
@@ -527,6 +463,7 @@ static void data_run(const void *state, const rt_problem *p, void *out, const vo
     const source x = {.x = in[0], .c = g.src_c, .steps = &j->load[0], .in = in};
     sink to = {.y = out, .steps = &j->store, .in = in, .sums = sums};
     const int64_t sets = RT_MAX(1, j->stats_members);
+    const bool far = rt_desc_bytes(&p->in[0]) + rt_desc_bytes(&p->out) > AT_HAND;
     if (ctx->side != NULL) {
         to.stats = j->stats;
         memset(ctx->side, 0, (size_t)(2 * sets * g.dst_c) * sizeof(double));
@@ -542,8 +479,9 @@ static void data_run(const void *state, const rt_problem *p, void *out, const vo
             const lines l = {member, first, RT_MIN(g.group, g.lines - first)};
             const int64_t tiles = l.count * g.across;
             wino_fetch f = {.streams = 0};
-            fetch_sink(&f, &to, &g, l);
-            if (j->which == FWD) /* what backward data load, the weights' gradient has just loaded */
+            if (far)
+                fetch_sink(&f, &to, &g, l);
+            if (far && j->which == FWD) /* what backward data load, the weights' gradient has just loaded */
                 fetch_source(&f, &x, &g, lines_behind(&g, l));
             wino_fetch_begin(&f, product_tiles(tiles, g.dst_p / WINO_BLOCK));
             input_lines(v, strip, &x, &g, l);
@@ -570,39 +508,6 @@ static int64_t gradient_block(const geometry *g) {
 /* Blocks of dU that are kept at a time: all of them, unless one group of lines is the whole slice. */
 static int64_t gradient_blocks(const geometry *g) {
     return g->members == 1 && g->group == g->lines ? 1 : g->dst_p / WINO_BLOCK;
-}
-
-/* dw (o, i, 3, 3) of dU [36][i][16 o] for `count` channels o, a vector of o at a time. */
-static void gradient_taps(float *dw, const float *du, int64_t position, int64_t I, int64_t count) {
-    for (int64_t o = 0; o < count; o += 8)
-        for (int64_t i = 0; i < I; i++) {
-            const float *u = du + i * WINO_BLOCK + o;
-            vf half[WINO_TAPS][WINO_IN], taps[9];
-            float last[8];
-#pragma GCC unroll 6
-            for (int b = 0; b < WINO_IN; b++) {
-                vf a[WINO_IN], t[WINO_TAPS];
-#pragma GCC unroll 6
-                for (int k = 0; k < WINO_IN; k++)
-                    a[k] = v_load(u + (k * WINO_IN + b) * position);
-                wino_taps_adjoint(t, a);
-#pragma GCC unroll 3
-                for (int k = 0; k < WINO_TAPS; k++)
-                    half[k][b] = t[k];
-            }
-#pragma GCC unroll 3
-            for (int k = 0; k < WINO_TAPS; k++)
-                wino_taps_adjoint(&taps[k * WINO_TAPS], half[k]);
-            v_store(last, taps[8]);
-            v_transpose(taps); /* now eight taps of one channel each */
-#pragma GCC unroll 8
-            for (int l = 0; l < 8; l++)
-                if (l < count - o) {
-                    float *to = dw + ((o + l) * I + i) * 9;
-                    v_store(to, taps[l]);
-                    to[8] = last[l];
-                }
-        }
 }
 
 /* dU is summed over groups of lines before it is transformed back, one position after the other: V and Z of a

@@ -1,0 +1,118 @@
+/*
+ * vec_wino_tiles.h - the two-dimensional transforms of Winograd's convolutions: one tile of one block of 8
+ * channels at a time, in registers as far as they go.
+ *
+ *     input_tile      V = B' d B     of 6x6 pixels in a strip whose columns are transformed already
+ *     gradient_tile   Z = A y A'     of 4x4 pixels
+ *     output_tile     y = A' M A
+ *     gradient_taps   dg = G' dU G
+ *
+ * `row` is the distance of rows of pixels, `position` that of the 36 numbers of a tile.
+ */
+#ifndef RT_KERN_VEC_WINO_TILES_H
+#define RT_KERN_VEC_WINO_TILES_H
+
+#include "kern/vec/wino.h"
+
+#if V_W == 8
+
+RT_INLINE void input_tile(float *v, int64_t position, const float *strip, int64_t row) {
+#pragma GCC unroll 6
+    for (int i = 0; i < WINO_IN; i++) {
+        vf d[WINO_IN], t[WINO_IN];
+#pragma GCC unroll 6
+        for (int j = 0; j < WINO_IN; j++)
+            d[j] = v_load(strip + i * row + j * 8);
+        wino_input(t, d);
+#pragma GCC unroll 6
+        for (int j = 0; j < WINO_IN; j++)
+            v_store(v + (i * WINO_IN + j) * position, t[j]);
+    }
+}
+
+RT_INLINE void gradient_tile(float *z, int64_t position, const float *strip, int64_t row) {
+    vf half[WINO_IN][WINO_OUT];
+#pragma GCC unroll 4
+    for (int j = 0; j < WINO_OUT; j++) {
+        vf a[WINO_OUT], t[WINO_IN];
+#pragma GCC unroll 4
+        for (int i = 0; i < WINO_OUT; i++)
+            a[i] = v_load(strip + i * row + j * 8);
+        wino_output_adjoint(t, a);
+#pragma GCC unroll 6
+        for (int i = 0; i < WINO_IN; i++)
+            half[i][j] = t[i];
+    }
+#pragma GCC unroll 6
+    for (int i = 0; i < WINO_IN; i++) {
+        vf t[WINO_IN];
+        wino_output_adjoint(t, half[i]);
+#pragma GCC unroll 6
+        for (int j = 0; j < WINO_IN; j++)
+            v_store(z + (i * WINO_IN + j) * position, t[j]);
+    }
+}
+
+/* The first half of A' M A: columns. */
+RT_INLINE void output_columns(vf half[WINO_OUT][WINO_IN], const float *m, int64_t position) {
+#pragma GCC unroll 6
+    for (int j = 0; j < WINO_IN; j++) {
+        vf a[WINO_IN], t[WINO_OUT];
+#pragma GCC unroll 6
+        for (int i = 0; i < WINO_IN; i++)
+            a[i] = v_load(m + (i * WINO_IN + j) * position);
+        wino_output(t, a);
+#pragma GCC unroll 4
+        for (int i = 0; i < WINO_OUT; i++)
+            half[i][j] = t[i];
+    }
+}
+
+RT_INLINE void output_tile(float *strip, int64_t row, const float *m, int64_t position) {
+    vf half[WINO_OUT][WINO_IN];
+    output_columns(half, m, position);
+#pragma GCC unroll 4
+    for (int i = 0; i < WINO_OUT; i++) {
+        vf t[WINO_OUT];
+        wino_output(t, half[i]);
+#pragma GCC unroll 4
+        for (int j = 0; j < WINO_OUT; j++)
+            v_store(strip + i * row + j * 8, t[j]);
+    }
+}
+
+/* dw (o, i, 3, 3) of dU [36][i][16 o] for `count` channels o, a vector of o at a time. */
+static inline void gradient_taps(float *dw, const float *du, int64_t position, int64_t I, int64_t count) {
+    for (int64_t o = 0; o < count; o += 8)
+        for (int64_t i = 0; i < I; i++) {
+            const float *u = du + i * WINO_BLOCK + o;
+            vf half[WINO_TAPS][WINO_IN], taps[9];
+            float last[8];
+#pragma GCC unroll 6
+            for (int b = 0; b < WINO_IN; b++) {
+                vf a[WINO_IN], t[WINO_TAPS];
+#pragma GCC unroll 6
+                for (int k = 0; k < WINO_IN; k++)
+                    a[k] = v_load(u + (k * WINO_IN + b) * position);
+                wino_taps_adjoint(t, a);
+#pragma GCC unroll 3
+                for (int k = 0; k < WINO_TAPS; k++)
+                    half[k][b] = t[k];
+            }
+#pragma GCC unroll 3
+            for (int k = 0; k < WINO_TAPS; k++)
+                wino_taps_adjoint(&taps[k * WINO_TAPS], half[k]);
+            v_store(last, taps[8]);
+            v_transpose(taps); /* now eight taps of one channel each */
+#pragma GCC unroll 8
+            for (int l = 0; l < 8; l++)
+                if (l < count - o) {
+                    float *to = dw + ((o + l) * I + i) * 9;
+                    v_store(to, taps[l]);
+                    to[8] = last[l];
+                }
+        }
+}
+
+#endif
+#endif
