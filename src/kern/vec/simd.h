@@ -190,8 +190,10 @@ RT_INLINE float v_sum(vf x) {
 typedef float vq __attribute__((vector_size(16)));
 typedef int32_t vqi __attribute__((vector_size(16)));
 RT_INLINE vq vq_load(const float *p, const int n) {
-    vq x = {0};
-    memcpy(&x, p, (size_t)n * sizeof(float));
+    vq x;
+    if (n < 4) /* not by way of memory, where the parts of a vector are waited for */
+        return (vq){p[0], n > 1 ? p[1] : 0.0f, n > 2 ? p[2] : 0.0f, 0.0f};
+    memcpy(&x, p, sizeof x);
     return x;
 }
 RT_INLINE void vq_store(float *p, vq x, const int n) {
