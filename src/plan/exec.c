@@ -193,11 +193,22 @@ static void clock_stop(const rt_run *run, const rt_action *a, double start) {
         run->profile[a->id] += rt_time_now() - start;
 }
 
+/* In parts, one before each of n actions: all at once they would wait for each other, and the first action for
+ * them. */
+static void prefetch_part(const rt_run *run, int64_t i, int64_t n) {
+    enum { LINE = 16, MOST = 32768 };
+    const int64_t lines = run->soon_floats <= MOST ? (run->soon_floats + LINE - 1) / LINE : 0;
+    for (int64_t k = lines * i / n; k < lines * (i + 1) / n; k++)
+        __builtin_prefetch(run->soon + k * LINE, 1, 2);
+}
+
 static void run_phase(const rt_exec *e, int phase, int64_t slice, const rt_run *run, int worker) {
     const rt_actions *l = &e->p->slice_actions[phase];
     for (int64_t i = 0; i < l->n; i++) {
         const rt_action *a = &l->a[i];
         const double start = clock_start(run);
+        if (run->soon != NULL)
+            prefetch_part(run, i, l->n);
         if (a->kind == RT_ACT_STEP)
             run_step(e, &e->p->step[a->index], slice, run, worker);
         else if (a->kind == RT_ACT_GATHER)

@@ -92,6 +92,10 @@ typedef struct rt_run {
         params_unchanged; /* since what this exec has bound as kept was made: it is not made again (inference) */
     double *
         profile; /* NULL, or the seconds of every action of the plan, which the run adds to; one worker only */
+    /* What the caller reads next, or NULL: if a second-level cache has room for it beside the workspace, a part
+     * of it is prefetched before every action. */
+    const float *soon;
+    int64_t soon_floats;
 } rt_run;
 /* Runs several execs (members) of any plans at once over the pool. */
 void rt_exec_run(rt_exec *const *e, const rt_run *run, int n, rt_pool *pool);

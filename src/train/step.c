@@ -484,23 +484,15 @@ static rt_status report_outcome(const rt_step *s, int member) {
     return RT_OK;
 }
 
-/* Weights and state of one member among many come from the third-level cache or from memory. Asked for at
- * once, they arrive while the first products are computed. */
-static void prefetch_block(const float *p, int64_t floats) {
-    enum { LINE = 16, MOST = 32768 };
-    for (int64_t i = 0; i < floats && floats <= MOST; i += LINE)
-        __builtin_prefetch(p + i, 1, 2);
-}
-
 /* The whole step of a small member. */
 static void member_job(void *ctx, int64_t job, int worker) {
     rt_step *s = ctx;
     const int member = s->todo[job];
     lane *l = &s->lanes[worker];
     bind(s, s->program, worker, member);
-    const rt_run run = run_of(s, member);
-    prefetch_block(rt_step_values(s, member), s->floats);
-    prefetch_block(s->state + member * s->slots * s->floats, s->slots * s->floats);
+    rt_run run = run_of(s, member);
+    run.soon = s->state + member * s->slots * s->floats; /* for the update */
+    run.soon_floats = s->slots * s->floats;
     rt_exec_run_here(s->program->exec[worker], &run, worker);
     note_outcome(s, l);
     if (s->o.clip_norm > 0) {
