@@ -66,7 +66,7 @@ static rt_status session_init(rt_session *s) {
         rt_student_forward(student, &b, rt_graph_input(s->g, "x", RT_DTYPE_F32, rt_model_input(s->m), 1)));
     const int networks = rt_model_networks(s->m);
     const bool all = rt_keep_networks(rt_model_params(s->m), networks);
-    RT_TRY(rt_plan_compile(&s->plan, s->g, (rt_plan_options){.whole_batch = true, .frozen = all}));
+    RT_TRY(rt_plan_compile(&s->plan, s->g, (rt_plan_options){.whole_batch = !all, .frozen = all}));
     RT_TRY(rt_exec_create_sharing(&s->exec, s->plan, s->pool));
     s->nkept = all ? networks : 1;
     RT_TRY(rt_calloc(&s->kept, (size_t)s->nkept, sizeof(void *)));

@@ -22,6 +22,7 @@ struct rt_exec {
     const rt_plan *p;
     uint8_t *slice_mem, *global_mem; /* one block */
     uint8_t *block;
+    int64_t rooms;       /* slice workspaces: one per slice, or, if slices are independent, per worker */
     rt_kept *kept, *own; /* own: NULL if it shares those of others */
     void **param;
     const void **input, **feed;
@@ -64,7 +65,8 @@ rt_status rt_exec_create_sharing(rt_exec **out, const rt_plan *p, rt_pool *pool)
     *out = NULL;
     RT_TRY(rt_calloc(&e, 1, sizeof *e));
     e->p = p;
-    if (!rt_size_mul(p->slice_bytes, (size_t)p->slices, &slices) ||
+    e->rooms = p->independent ? RT_MIN(p->slices, rt_pool_workers(pool)) : p->slices;
+    if (!rt_size_mul(p->slice_bytes, (size_t)e->rooms, &slices) ||
         !rt_size_add(slices, p->global_bytes, &bytes))
         RT_FAIL_GOTO(RT_E_MEMORY, "plan: %lld slices of %zu bytes are too large", (long long)p->slices,
                      p->slice_bytes);
@@ -133,10 +135,20 @@ void rt_exec_bind_output(rt_exec *e, int i, void *data) {
     e->output[i] = data;
 }
 
-static void *resolve(const rt_exec *e, const rt_ref *r, int64_t slice) {
+/* Where something runs: which slice, in which workspace. */
+typedef struct spot {
+    int64_t slice, room;
+} spot;
+static const spot k_global;
+
+static spot spot_of(const rt_exec *e, int64_t slice, int64_t room) {
+    return (spot){slice, e->rooms < e->p->slices ? room : slice};
+}
+
+static void *resolve(const rt_exec *e, const rt_ref *r, spot at) {
     switch (r->place) {
     case RT_PLACE_SLICE:
-        return e->slice_mem + (size_t)slice * e->p->slice_bytes + r->offset;
+        return e->slice_mem + (size_t)at.room * e->p->slice_bytes + r->offset;
     case RT_PLACE_GLOBAL:
         return e->global_mem + r->offset;
     case RT_PLACE_KEPT:
@@ -144,7 +156,7 @@ static void *resolve(const rt_exec *e, const rt_ref *r, int64_t slice) {
     case RT_PLACE_PARAM:
         return e->param[r->slot];
     case RT_PLACE_INPUT:
-        return (uint8_t *)(uintptr_t)e->input[r->slot] + (size_t)(slice * e->p->slice) * r->row_bytes;
+        return (uint8_t *)(uintptr_t)e->input[r->slot] + (size_t)(at.slice * e->p->slice) * r->row_bytes;
     case RT_PLACE_FEED:
         return (void *)(uintptr_t)e->feed[r->slot];
     case RT_PLACE_CONST:
@@ -157,18 +169,18 @@ static void *resolve(const rt_exec *e, const rt_ref *r, int64_t slice) {
     return NULL;
 }
 
-static void run_step(const rt_exec *e, const rt_pstep *s, int64_t slice, const rt_run *run, int worker) {
+static void run_step(const rt_exec *e, const rt_pstep *s, spot at, const rt_run *run, int worker) {
     const void *in[RT_OP_MAX_IN];
     for (int i = 0; i < s->p.nin; i++)
-        in[i] = resolve(e, &s->in[i], slice);
+        in[i] = resolve(e, &s->in[i], at);
     const rt_kern_ctx ctx = {.worker = worker,
-                             .scratch = s->scratch > 0 ? resolve(e, &s->scratch_ref, slice) : NULL,
+                             .scratch = s->scratch > 0 ? resolve(e, &s->scratch_ref, at) : NULL,
                              .seed = run->seed,
                              .step = run->step,
-                             .row0 = slice * e->p->slice,
+                             .row0 = at.slice * e->p->slice,
                              .batch = e->p->batch,
-                             .side = s->side > 0 ? resolve(e, &e->p->step[s->side].out, slice) : NULL};
-    s->kern->run(s->state, &s->p, resolve(e, &s->out, slice), in, &ctx);
+                             .side = s->side > 0 ? resolve(e, &e->p->step[s->side].out, at) : NULL};
+    s->kern->run(s->state, &s->p, resolve(e, &s->out, at), in, &ctx);
 }
 
 /* Rows of a slice between its own block (groups x slice rows) and a buffer of the whole batch (groups x
@@ -202,7 +214,7 @@ static void prefetch_part(const rt_run *run, int64_t i, int64_t n) {
         __builtin_prefetch(run->soon + k * LINE, 1, 2);
 }
 
-static void run_phase(const rt_exec *e, int phase, int64_t slice, const rt_run *run, int worker) {
+static void run_phase(const rt_exec *e, int phase, spot at, const rt_run *run, int worker) {
     const rt_actions *l = &e->p->slice_actions[phase];
     for (int64_t i = 0; i < l->n; i++) {
         const rt_action *a = &l->a[i];
@@ -210,12 +222,12 @@ static void run_phase(const rt_exec *e, int phase, int64_t slice, const rt_run *
         if (run->soon != NULL)
             prefetch_part(run, i, l->n);
         if (a->kind == RT_ACT_STEP)
-            run_step(e, &e->p->step[a->index], slice, run, worker);
+            run_step(e, &e->p->step[a->index], at, run, worker);
         else if (a->kind == RT_ACT_GATHER)
-            copy_rows(e, a, resolve(e, &a->dst, slice), (uint8_t *)(uintptr_t)e->input[a->index], slice,
+            copy_rows(e, a, resolve(e, &a->dst, at), (uint8_t *)(uintptr_t)e->input[a->index], at.slice,
                       false);
         else if (e->output[a->index] != NULL)
-            copy_rows(e, a, resolve(e, &a->src, slice), e->output[a->index], slice, true);
+            copy_rows(e, a, resolve(e, &a->src, at), e->output[a->index], at.slice, true);
         clock_stop(run, a, start);
     }
 }
@@ -224,8 +236,8 @@ static void reduce(const rt_exec *e, const rt_action *a, int64_t lo, int64_t hi)
     const void *src[MAX_SLICES];
     const int n = (int)e->p->slices;
     for (int s = 0; s < n; s++)
-        src[s] = resolve(e, &a->src, s);
-    void *dst = resolve(e, &a->dst, 0);
+        src[s] = resolve(e, &a->src, (spot){s, s});
+    void *dst = resolve(e, &a->dst, k_global);
     if (a->desc.dtype == RT_DTYPE_F64)
         rt_k_tree_sum_f64(dst, (const double *const *)src, n, lo, hi);
     else
@@ -236,17 +248,17 @@ static void run_global(const rt_exec *e, const rt_action *a, const rt_run *run, 
     const double start = clock_start(run);
     switch (a->kind) {
     case RT_ACT_STEP:
-        run_step(e, &e->p->step[a->index], 0, run, worker);
+        run_step(e, &e->p->step[a->index], k_global, run, worker);
         break;
     case RT_ACT_REDUCE:
         reduce(e, a, 0, rt_desc_elems(&a->desc));
         break;
     case RT_ACT_COPY:
         if (e->output[a->index] != NULL)
-            memcpy(e->output[a->index], resolve(e, &a->src, 0), rt_desc_bytes(&a->desc));
+            memcpy(e->output[a->index], resolve(e, &a->src, k_global), rt_desc_bytes(&a->desc));
         break;
     case RT_ACT_UPDATE:
-        memcpy(e->param[a->index], resolve(e, &a->src, 0), rt_desc_bytes(&a->desc));
+        memcpy(e->param[a->index], resolve(e, &a->src, k_global), rt_desc_bytes(&a->desc));
         break;
     case RT_ACT_GATHER:
     case RT_ACT_EMIT:
@@ -279,7 +291,7 @@ void rt_exec_run_here(rt_exec *e, const rt_run *run, int worker) {
         e->kept->made = true;
     for (int ph = 0; ph < p->phases; ph++) {
         for (int64_t s = 0; s < p->slices; s++)
-            run_phase(e, ph, s, run, worker);
+            run_phase(e, ph, spot_of(e, s, 0), run, worker);
         for (int64_t i = 0; i < p->section[ph].n; i++)
             run_global(e, &p->section[ph].a[i], run, worker);
     }
@@ -293,7 +305,7 @@ static void whole_member(void *ctx, int64_t job, int worker) {
 /* ---- members whose slices are shared by all workers ---- */
 static void one_slice(void *ctx, int64_t job, int worker) {
     const runs *r = ctx;
-    run_phase(r->e[0], r->phase, job, r->run, worker);
+    run_phase(r->e[0], r->phase, spot_of(r->e[0], job, worker), r->run, worker);
 }
 
 static void one_action(void *ctx, int64_t job, int worker) {

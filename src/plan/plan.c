@@ -30,9 +30,30 @@ const char *rt_pass_meaning(rt_pass p) {
 
 /*
  * Samples per slice. A slice should be worth waking a worker for (20 MFLOP), and there should be enough
- * slices to share, but not so many that their partial gradients cost more than they bring: at most 8. The
- * result is a divisor of the batch. It depends on graph and batch alone.
+ * slices to share, but not so many that their partial gradients cost more than they bring: at most 8. Slices
+ * that sum up nothing (inference) can be as small as they are worth waking for, if the weights stay as they are
+ * and in the caches: then so do the values of a slice. The result is a divisor of the batch. It depends on graph and batch
+ * alone.
  */
+enum { SLICES_MAX = 8, INDEPENDENT_MAX = 256, INDEPENDENT_ROWS = 2 };
+#define CACHED_WEIGHTS 1e6 /* floats, four times as many in Winograd's domain */
+
+static bool is_independent(const rt_graph *g) {
+    for (rt_val v = 1; v < (rt_val)rt_graph_count(g); v++)
+        if (rt_graph_node(g, v)->type.kind == RT_KIND_SUM)
+            return false;
+    return true;
+}
+
+static double count_weights(const rt_graph *g) {
+    double n = 0;
+    for (rt_val v = 1; v < (rt_val)rt_graph_count(g); v++) {
+        const rt_node *d = rt_graph_node(g, v);
+        n += d->leaf == RT_LEAF_PARAM ? (double)rt_shape_elems(&d->type.shape) : 0;
+    }
+    return n;
+}
+
 static int64_t choose_slice(const rt_graph *g, const rt_plan_options *o, double flops) {
     const int64_t batch = rt_graph_batch(g);
     int64_t want = o->slice;
@@ -42,7 +63,10 @@ static int64_t choose_slice(const rt_graph *g, const rt_plan_options *o, double 
         const double per_sample = flops / (double)batch + 1.0;
         const double rows = 20e6 / per_sample;
         want = rows >= (double)batch ? batch : (int64_t)rows + 1;
-        want = RT_MAX(want, (batch + 7) / 8);
+        const bool small = o->frozen && is_independent(g) && count_weights(g) <= CACHED_WEIGHTS;
+        const int64_t slices = small ? INDEPENDENT_MAX : SLICES_MAX;
+        want = RT_MAX(want, (batch + slices - 1) / slices);
+        want = small ? RT_MAX(want, INDEPENDENT_ROWS) : want;
     }
     want = RT_MIN(want, batch);
     while (batch % want != 0)
@@ -113,6 +137,7 @@ rt_status rt_plan_compile(rt_plan **out, const rt_graph *g, rt_plan_options o) {
     p->batch = rt_graph_batch(g);
     RT_TRY_GOTO(rt_graph_rebatch(&p->g, g, p->batch, true, NULL));
     p->flops = graph_flops(p->g);
+    p->independent = is_independent(p->g);
     p->slice = choose_slice(p->g, &o, p->flops);
     p->slices = p->batch / p->slice;
     rt_graph *whole = p->g;

@@ -5,8 +5,9 @@
  * describes each node as a step (select), gives it a time (schedule) and a place (memory).
  *
  *   time:  prologue | phase 0: slice steps, all slices | section 0: sums over slices, global steps | phase 1 | section 1 | ...
- *   place: slice workspace (one per slice): batched values, parts of sums, scratch | global workspace: sums and global values
- *          | kept between runs: what the prologue makes of parameters alone
+ *   place: slice workspace (one per slice; one per worker if slices are independent): batched values, parts of
+ *          sums, scratch | global workspace: sums and global values | kept between runs: what the prologue
+ *          makes of parameters alone
  */
 #ifndef RT_PLAN_PLAN_INT_H
 #define RT_PLAN_PLAN_INT_H
@@ -78,6 +79,7 @@ struct rt_plan {
     rt_graph *g; /* rewritten, slice shapes */
     rt_plan_options opt;
     int64_t batch, slices, slice;
+    bool independent; /* slices leave nothing behind but outputs (inference): nothing is summed over them */
     double flops;
     rt_pstep *step;
     int64_t nstep;

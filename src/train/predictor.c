@@ -97,7 +97,7 @@ static rt_status predictor_memory(rt_predictor *p, int64_t members) {
 
 static rt_status predictor_init(rt_predictor *p, const rt_student *student, rt_params *params, int networks) {
     const double flops = rt_student_flops(student);
-    const bool all_ready = p->batch < SMALL_BATCH && rt_keep_networks(params, networks);
+    const bool many = p->batch >= SMALL_BATCH, all_ready = !many && rt_keep_networks(params, networks);
     RT_TRY(rt_graph_create(&p->graph, p->batch, RT_DTYPE_F32));
     rt_build b = {.g = p->graph, .params = params};
     rt_val x = rt_graph_input(p->graph, "x", RT_DTYPE_F32, p->row, 1);
@@ -107,7 +107,7 @@ static rt_status predictor_init(rt_predictor *p, const rt_student *student, rt_p
     RT_TRY(rt_graph_status(p->graph));
     RT_TRY(rt_plan_compile(
         &p->plan, p->graph,
-        (rt_plan_options){.whole_batch = rt_whole_batch(flops, networks), .frozen = all_ready}));
+        (rt_plan_options){.whole_batch = rt_whole_batch(flops, networks), .frozen = all_ready || many}));
     p->workers = rt_pool_workers(p->pool);
     p->wave = choose_wave(p, flops);
     p->nready = all_ready ? networks : (int)RT_MIN(networks, p->wave);
