@@ -32,7 +32,7 @@
 
 enum { ROWS = 6, MAX_TILES = 64, MIN_GROUP = 32 };
 enum { MIN_TILES = 16, MIN_ROWS = 4, MIN_FROZEN_TILES = 4, MIN_CHANNELS = 8, MAX_GRADIENT = 256 * 256 };
-enum { AT_HAND = 256 << 10 }; /* bytes of data that are in the second-level cache as they are: not fetched */
+enum { AT_HAND = 256 << 10 }; /* bytes that are in the second-level cache as they are: not fetched */
 enum { GAP = 32, NEAR = 1024 + GAP, FAR = 2048 + GAP, FARTHEST = 17408 + GAP, ROW_PAD = 16, DU_PAD = 16 };
 
 typedef enum pass { FWD, BWD_DATA, BWD_WEIGHTS } pass;
@@ -373,9 +373,17 @@ RT_INLINE void tile(float *c, int64_t ldc, const float *a, int64_t arow, int64_t
     } while (0)
 
 /* m (tiles, dst) = v (tiles, src) u (src, 16) at one position. Each part of the tiles fetches its share of the
- * block of u behind this one. */
+ * block of u behind this one, and of f; f == NULL: all is at hand. */
 static void product(float *m, const float *v, const float *u, const geometry *g, int64_t tiles,
                     wino_fetch *f) {
+    if (f == NULL) {
+#define CALL(n)                                                                                              \
+    tile(m + t * g->dst_row, g->dst_row, v + t * g->src_row, g->src_row, 1, u, WINO_BLOCK, g->src_c, false,  \
+         NULL, 0, n)
+        IN_PARTS(tiles, t, CALL);
+#undef CALL
+        return;
+    }
     const char *next = (const char *)(u + WINO_BLOCK * g->src_c);
 #define CALL(n)                                                                                              \
     tile(m + t * g->dst_row, g->dst_row, v + t * g->src_row, g->src_row, 1, u, WINO_BLOCK, g->src_c, false,  \
@@ -464,6 +472,7 @@ static void data_run(const void *state, const rt_problem *p, void *out, const vo
     sink to = {.y = out, .steps = &j->store, .in = in, .sums = sums};
     const int64_t sets = RT_MAX(1, j->stats_members);
     const bool far = rt_desc_bytes(&p->in[0]) + rt_desc_bytes(&p->out) > AT_HAND;
+    const bool fetch = far || rt_desc_bytes(&p->in[j->w]) > AT_HAND;
     if (ctx->side != NULL) {
         to.stats = j->stats;
         memset(ctx->side, 0, (size_t)(2 * sets * g.dst_c) * sizeof(double));
@@ -488,7 +497,7 @@ static void data_run(const void *state, const rt_problem *p, void *out, const vo
             for (int64_t pos = 0; pos < WINO_POS; pos++)
                 for (int64_t o = 0; o < g.dst_p; o += WINO_BLOCK)
                     product(m + pos * g.position + o, v + pos * g.position, u + (pos * g.dst_p + o) * g.src_c,
-                            &g, tiles, &f);
+                            &g, tiles, fetch ? &f : NULL);
             output_lines(&to, m, out_strip, &g, l);
             if (to.stats != RT_OP_NONE)
                 flush_sums(ctx->side, &to, &g, member, sets);
