@@ -1,7 +1,7 @@
 /*
- * Convolutions of small images against the reference kernels in double, in all three directions: images whose
- * taps are mostly padding, strides, kernels larger than the image, numbers of images around a tile. Bound: 1e-5
- * of the largest element.
+ * Convolutions with images as rows against the reference kernels in double, in all three directions: images whose
+ * taps are mostly padding, strides, kernels larger than the image, numbers of images around a tile, several bands
+ * and groups of images. Bound: 1e-5 of the largest element.
  */
 #include "op/op_problem.h"
 #include <string.h>
@@ -12,15 +12,17 @@ typedef struct conv_case {
 } conv_case;
 
 static const conv_case CASES[] = {
-    {16, 32, 48, 2, 2, 3, 3, 1, 1}, {5, 16, 16, 1, 1, 3, 3, 1, 1},  {7, 48, 32, 8, 8, 3, 3, 2, 1},
-    {4, 16, 32, 4, 4, 3, 3, 1, 1},  {13, 32, 16, 5, 3, 3, 3, 2, 1}, {6, 16, 16, 3, 4, 5, 5, 1, 2},
-    {12, 16, 16, 7, 8, 2, 3, 2, 0}, {9, 32, 32, 2, 3, 3, 1, 1, 1},
+    {16, 32, 48, 2, 2, 3, 3, 1, 1},   {5, 16, 16, 1, 1, 3, 3, 1, 1},    {7, 48, 32, 8, 8, 3, 3, 2, 1},
+    {4, 16, 32, 4, 4, 3, 3, 1, 1},    {13, 32, 16, 5, 3, 3, 3, 2, 1},   {6, 16, 16, 3, 4, 5, 5, 1, 2},
+    {12, 16, 16, 7, 8, 2, 3, 2, 0},   {9, 32, 32, 2, 3, 3, 1, 1, 1},    {4, 16, 16, 9, 7, 3, 3, 3, 1},
+    {7, 256, 16, 16, 16, 3, 3, 2, 1}, /* bands and groups of images */
+    {7, 16, 256, 16, 16, 3, 3, 2, 1}, {40, 16, 16, 16, 16, 3, 3, 2, 1},
 };
 
 static const conv_case REFUSED[] = {
     {3, 16, 16, 2, 2, 3, 3, 1, 1},   /* few images */
     {8, 24, 16, 2, 2, 3, 3, 1, 1},   /* channels that fill no block */
-    {8, 16, 16, 16, 16, 3, 3, 2, 1}, /* large images */
+    {8, 16, 16, 65, 65, 3, 3, 2, 1}, /* large images */
     {8, 16, 16, 4, 4, 1, 1, 1, 0},   /* one tap */
 };
 
