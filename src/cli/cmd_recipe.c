@@ -210,7 +210,13 @@ static rt_status run(rt_cli *c) {
 static rt_status tables(rt_cli *c) {
     rt_recipe *r;
     rt_str json, out;
+    int done = 0;
     RT_TRY(open_recipe(c, &r));
+    for (int i = 0; i < rt_recipe_jobs(r); i++)
+        done += rt_recipe_job_get(r, i)->done;
+    if (done < rt_recipe_jobs(r))
+        cli_say(&c->term, "%d of %d commands are finished in %s; 'retort recipe run' does the rest", done,
+                rt_recipe_jobs(r), rt_recipe_dir(r));
     rt_str_init(&json);
     rt_str_init(&out);
     rt_status st = rt_recipe_results(r, &json, &out);
