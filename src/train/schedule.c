@@ -8,6 +8,7 @@
  *     step         b g^k, k the number of milestones <= e; step:80:0.1 reads: after epoch 80 a tenth
  *     cosine       b (1 + cos(pi (e - W) / (E - W))) / 2
  *     one-cycle:L  s b -> b over the first half of L epochs, back over the second, then down to b / 1000 at E
+ *     waves:L      b (1 + cos(2 pi (e - W) / L)) / 2, down to zero and up again every L epochs
  *
  * The one-cycle rule contains its own warm-up; giving both is an error.
  */
@@ -17,7 +18,7 @@
 #include <string.h>
 
 static const double PI = 3.14159265358979323846;
-static const char FORMS[] = "constant, step:E1,E2,...:FACTOR, cosine or one-cycle:EPOCHS";
+static const char FORMS[] = "constant, step:E1,E2,...:FACTOR, cosine, one-cycle:EPOCHS or waves:EPOCHS";
 
 static rt_status parse_step(rt_schedule *out, const char *text, const char *args) {
     const char *colon = strchr(args, ':');
@@ -56,6 +57,10 @@ static double cosine(const rt_schedule *s, double e) {
     return s->lr * 0.5 * (1 + cos(PI * t));
 }
 
+static double waves(const rt_schedule *s, double e) {
+    return s->lr * 0.5 * (1 + cos(2 * PI * (e - s->warmup) / s->cycle));
+}
+
 static double steps(const rt_schedule *s, double e) {
     double lr = s->lr;
     for (int i = 0; i < s->nmilestones && s->milestones[i] <= e; i++)
@@ -75,7 +80,8 @@ static const struct {
 } rules[] = {{"constant", false, constant},
              {"step", true, steps},
              {"cosine", false, cosine},
-             {"one-cycle", true, one_cycle}};
+             {"one-cycle", true, one_cycle},
+             {"waves", true, waves}};
 
 double rt_schedule_lr(const rt_schedule *s, double epoch) {
     if (epoch < s->warmup)
@@ -103,11 +109,12 @@ rt_status rt_schedule_parse(rt_schedule *out, const char *text, double lr, doubl
     }
     RT_FAIL_IF(!out->name, RT_E_USAGE, "schedule '%s' is unknown; wanted %s", text, FORMS);
     RT_FAIL_IF(has_args != (args != NULL), RT_E_USAGE, "schedule '%s': wanted %s", text, FORMS);
-    if (has_args && out->name[0] == 's')
+    if (has_args && strcmp(out->name, "step") == 0)
         return parse_step(out, text, args);
-    if (has_args) {
+    if (has_args)
         RT_FAIL_IF(!rt_parse_f64(args, strlen(args), false, &out->cycle) || out->cycle <= 0, RT_E_USAGE,
                    "schedule '%s': '%s' is not a number of epochs above 0", text, args);
+    if (strcmp(out->name, "one-cycle") == 0) {
         RT_FAIL_IF(epochs > 0 && out->cycle > epochs, RT_E_USAGE,
                    "schedule '%s': the cycle is longer than the run of %g epochs", text, epochs);
         RT_FAIL_IF(warmup > 0, RT_E_USAGE, "schedule '%s' warms up by itself; leave out --warmup", text);

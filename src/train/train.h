@@ -142,8 +142,8 @@ rt_status rt_step_run(rt_step *s, const rt_step_io *io) RT_MUST_CHECK;
 /* Compiles the step for a smaller last batch ahead of time, so that running allocates nothing. */
 rt_status rt_step_prepare(rt_step *s, int64_t rows) RT_MUST_CHECK;
 
-/* ---- schedules: constant | step:E1,E2:f | cosine | one-cycle:LEN, each with warm-up; a pure function
- * of progress ---- */
+/* ---- schedules: constant | step:E1,E2:f | cosine | one-cycle:LEN | waves:LEN, each with warm-up; a pure
+ * function of progress ---- */
 typedef struct rt_schedule {
     const char *name;
     double lr;           /* base */
@@ -153,7 +153,7 @@ typedef struct rt_schedule {
     double milestones[16]; /* step: epochs */
     int nmilestones;
     double gamma; /* step: factor */
-    double cycle; /* one-cycle: epochs of the cycle; the rest anneals to lr / 1000 */
+    double cycle; /* one-cycle: epochs of the cycle, the rest anneals to lr / 1000; waves: epochs of one */
 } rt_schedule;
 rt_status rt_schedule_parse(rt_schedule *out, const char *text, double lr, double warmup,
                             double epochs) RT_MUST_CHECK;

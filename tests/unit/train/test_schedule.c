@@ -36,6 +36,10 @@ static void test_rates(void **state) {
         {"one-cycle:8", 0.1, 0, 10, 8, 0.001},
         {"one-cycle:8", 0.1, 0, 10, 9, 0.00055},
         {"one-cycle:8", 0.1, 0, 10, 10, 0.0001},
+        {"waves:0.5", 0.2, 0, 10, 0, 0.2},
+        {"waves:0.5", 0.2, 0, 10, 0.125, 0.1},
+        {"waves:0.5", 0.2, 0, 10, 7.25, 0},
+        {"waves:4", 0.2, 1, 10, 5, 0.2},
     };
     for (int64_t i = 0; i < RT_COUNT(cases); i++) {
         rt_schedule s;
@@ -72,6 +76,9 @@ static void test_refused(void **state) {
                                       "one-cycle:0",
                                       "one-cycle:x",
                                       "one-cycle:100",
+                                      "waves",
+                                      "waves:0",
+                                      "waves:-1",
                                       "step:1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17:0.1"};
     for (int64_t i = 0; i < RT_COUNT(bad); i++) {
         rt_schedule s;
