@@ -24,7 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUNDS_MAX = 10000, ROUNDS_MIN = 3, WARM_UP = 2, ROWS_PER_WORKER = 32 };
+enum { ROUNDS_MAX = 10000, ROUNDS_MIN = 3, WARM_UP = 2 };
 
 typedef struct timing {
     double median, best;
@@ -153,8 +153,9 @@ static rt_status bench_net(bench *b) {
     b->row = rt_shape_elems(&a.input);
     b->batch = k->batch;
     b->members = (int)k->members;
-    /* two batches per worker, more if they are small: workers meet when all are done */
-    b->rows = rt_pool_workers(b->pool) * b->batch * RT_MAX(2, ROWS_PER_WORKER / b->batch);
+    /* one worker: a step is a batch; several meet when all are done, which shall not be too often */
+    const int64_t workers = rt_pool_workers(b->pool);
+    b->rows = b->batch * (workers > 1 ? 2 * workers : 1);
     return RT_OK;
 }
 
