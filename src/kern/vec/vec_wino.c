@@ -33,7 +33,7 @@
 enum { ROWS = 6, MAX_TILES = 64, MIN_GROUP = 32 };
 enum { MIN_TILES = 16, MIN_ROWS = 4, MIN_FROZEN_TILES = 4, MIN_CHANNELS = 8, MAX_GRADIENT = 256 * 256 };
 enum { AT_HAND = 256 << 10 }; /* bytes that are in the second-level cache as they are: not fetched */
-enum { GAP = 32, NEAR = 1024 + GAP, FAR = 2048 + GAP, FARTHEST = 17408 + GAP, ROW_PAD = 16, DU_PAD = 16 };
+enum { GAP = 32, NEAR = 1024 + GAP, FAR = 2048 + GAP, FARTHEST = 17408 + GAP, ROW_PAD = 16 };
 
 typedef enum pass { FWD, BWD_DATA, BWD_WEIGHTS } pass;
 
@@ -394,12 +394,12 @@ static void product(float *m, const float *v, const float *u, const geometry *g,
 }
 
 /* du (src, 16) = v (tiles, src)' z (tiles, 16) at one position; add: on top of what it is. */
-static void product_adjoint(float *du, const float *v, const float *z, const geometry *g, int64_t tiles,
-                            bool add, wino_fetch *f) {
+static void product_adjoint(float *du, const float *v, const float *z, const geometry *g, int64_t src,
+                            int64_t tiles, bool add, wino_fetch *f) {
 #define CALL(n)                                                                                              \
     tile(du + i * WINO_BLOCK, WINO_BLOCK, v + i, 1, g->src_row, z, g->dst_row, tiles, add, NULL, 0, n);      \
     wino_fetch_some(f)
-    IN_PARTS(g->src_c, i, CALL);
+    IN_PARTS(src, i, CALL);
 #undef CALL
 }
 
@@ -509,19 +509,46 @@ static void data_run(const void *state, const rt_problem *p, void *out, const vo
 
 /* ---- gradient of the weights ---- */
 
-/* Floats of dU of one block of 16 output channels. */
-static int64_t gradient_block(const geometry *g) {
-    return WINO_POS * (g->src_c * WINO_BLOCK + DU_PAD);
+/* dU lies in pieces of 16 output by PIECE input channels, [36][i][16 o]. */
+enum { PIECE = 64, PIECE_PAD = 16, PIECE_POSITION = PIECE * WINO_BLOCK + PIECE_PAD };
+
+typedef struct pieces {
+    bool at_once; /* one group of lines is the whole slice: a piece is final when it is made */
+    int64_t count;
+    int64_t position; /* floats from one position to the next */
+} pieces;
+
+static pieces pieces_of(const geometry *g) {
+    return (pieces){.at_once = g->members == 1 && g->group == g->lines,
+                    .count = g->dst_p / WINO_BLOCK * ((g->src_c + PIECE - 1) / PIECE),
+                    .position = RT_MIN(PIECE, g->src_c) * WINO_BLOCK + PIECE_PAD};
 }
 
-/* Blocks of dU that are kept at a time: all of them, unless one group of lines is the whole slice. */
-static int64_t gradient_blocks(const geometry *g) {
-    return g->members == 1 && g->group == g->lines ? 1 : g->dst_p / WINO_BLOCK;
+static int64_t gradient_floats(const geometry *g) {
+    const pieces s = pieces_of(g);
+    return (s.at_once ? 1 : s.count) * WINO_POS * s.position;
+}
+
+/* The piece of output channels from o and input channels from i on, at one position, of a group of tiles. */
+RT_INLINE void piece_product(float *du, const float *v, const float *z, const geometry *g, int64_t o,
+                             int64_t i, int64_t tiles, bool add, wino_fetch *f) {
+    product_adjoint(du, v + i, z + o, g, RT_MIN(PIECE, g->src_c - i), tiles, add, f);
+}
+
+/* That piece transformed back; one body for a distance that is known. */
+static void piece_taps(float *dw, const float *du, const geometry *g, int64_t position, int64_t o,
+                       int64_t i) {
+    const int64_t src = RT_MIN(PIECE, g->src_c - i), dst = RT_MIN(WINO_BLOCK, g->dst_c - o);
+    float *to = dw + (o * g->src_c + i) * 9;
+    if (position == PIECE_POSITION)
+        gradient_taps(to, g->src_c, du, PIECE_POSITION, src, dst);
+    else
+        gradient_taps(to, g->src_c, du, position, src, dst);
 }
 
 /* dU is summed over groups of lines before it is transformed back, one position after the other: V and Z of a
- * position stay near while all blocks of 16 output channels are made. Where one group is all there is, each
- * block is transformed as soon as it is made: dU of many channels would leave the caches. */
+ * position stay near while all pieces are made. Where one group is all there is, each piece is transformed as
+ * soon as it is made: dU of many channels would leave the caches. */
 static void weights_run(const void *state, const rt_problem *p, void *out, const void *const *in,
                         const rt_kern_ctx *ctx) {
     const job *j = state;
@@ -530,8 +557,8 @@ static void weights_run(const void *state, const rt_problem *p, void *out, const
     float *z = v + WINO_POS * g.position, *du = z + WINO_POS * g.position, *dw = out;
     const source x = {.x = in[0], .c = g.src_c, .steps = &j->load[0], .in = in};
     const source dy = {.x = in[j->dy], .c = g.dst_c, .steps = &j->load[1], .in = in};
-    const int64_t block = gradient_block(&g), u_position = block / WINO_POS;
-    const int64_t part = gradient_blocks(&g) * WINO_BLOCK;
+    const pieces s = pieces_of(&g);
+    const int64_t piece = WINO_POS * s.position;
     if ((g.dst_c + 7) / 8 * 8 < g.dst_p) /* data come in blocks of 8, products take 16 */
         memset(z, 0, (size_t)(WINO_POS * g.position) * sizeof(float));
     clear_strip(strip, &g);
@@ -540,7 +567,6 @@ static void weights_run(const void *state, const rt_problem *p, void *out, const
         for (int64_t first = 0; first < g.lines; first += g.group) {
             const lines l = {member, first, RT_MIN(g.group, g.lines - first)};
             const bool begun = member > 0 || first > 0;
-            const bool last = member == g.members - 1 && first + g.group >= g.lines;
             const int64_t tiles = l.count * g.across;
             wino_fetch f = {.streams = 0};
             fetch_source(&f, &x, &g, lines_behind(&g, l));
@@ -548,17 +574,24 @@ static void weights_run(const void *state, const rt_problem *p, void *out, const
             wino_fetch_begin(&f, product_tiles(g.src_c, g.dst_p / WINO_BLOCK));
             input_lines(v, strip, &x, &g, l);
             gradient_lines(z, dy_strip, &dy, &g, l);
-            for (int64_t o0 = 0; o0 < g.dst_p; o0 += part) {
-                const int64_t o1 = RT_MIN(o0 + part, g.dst_p);
-                for (int64_t pos = 0; pos < WINO_POS; pos++)
-                    for (int64_t o = o0; o < o1; o += WINO_BLOCK)
-                        product_adjoint(du + (o - o0) / WINO_BLOCK * block + pos * u_position,
-                                        v + pos * g.position, z + pos * g.position + o, &g, tiles, begun, &f);
-                for (int64_t o = o0; o < o1 && last; o += WINO_BLOCK)
-                    gradient_taps(dw + o * g.src_c * 9, du + (o - o0) / WINO_BLOCK * block, u_position,
-                                  g.src_c, RT_MIN(WINO_BLOCK, g.dst_c - o));
+            for (int64_t o = 0; o < g.dst_p && s.at_once; o += WINO_BLOCK)
+                for (int64_t i = 0; i < g.src_c; i += PIECE) {
+                    for (int64_t pos = 0; pos < WINO_POS; pos++)
+                        piece_product(du + pos * s.position, v + pos * g.position, z + pos * g.position, &g,
+                                      o, i, tiles, false, &f);
+                    piece_taps(dw, du, &g, s.position, o, i);
+                }
+            for (int64_t pos = 0; pos < WINO_POS && !s.at_once; pos++) {
+                float *to = du + pos * s.position;
+                for (int64_t o = 0; o < g.dst_p; o += WINO_BLOCK)
+                    for (int64_t i = 0; i < g.src_c; i += PIECE, to += piece)
+                        piece_product(to, v + pos * g.position, z + pos * g.position, &g, o, i, tiles, begun,
+                                      &f);
             }
         }
+    for (int64_t o = 0; o < g.dst_p && !s.at_once; o += WINO_BLOCK)
+        for (int64_t i = 0; i < g.src_c; i += PIECE, du += piece)
+            piece_taps(dw, du, &g, s.position, o, i);
 }
 
 /* ---- what a problem asks for ---- */
@@ -644,7 +677,7 @@ static bool worthwhile(const rt_problem *p, const job *j) {
     const geometry g = geometry_of(p, x.src, x.dst);
     if (g.across * RT_MAX(g.src_row, g.dst_row) > FARTHEST - GAP)
         return false;
-    return j->which != BWD_WEIGHTS || gradient_blocks(&g) == 1 || s[1] * d[1] <= MAX_GRADIENT;
+    return j->which != BWD_WEIGHTS || pieces_of(&g).at_once || s[1] * d[1] <= MAX_GRADIENT;
 }
 
 static bool supports(const rt_problem *p) {
@@ -689,7 +722,7 @@ static rt_status prepare(const rt_problem *p, void **state, size_t *scratch) {
     }
     const operands x = operands_of(p, j);
     const geometry g = geometry_of(p, x.src, x.dst);
-    const int64_t du = j->which == BWD_WEIGHTS ? gradient_blocks(&g) * gradient_block(&g) : 0;
+    const int64_t du = j->which == BWD_WEIGHTS ? gradient_floats(&g) : 0;
     const int64_t floats = 2 * strip_floats(&g) + 2 * g.dst_p + WINO_POS * 2 * g.position + du;
     *state = j;
     *scratch = (size_t)floats * sizeof(float);

@@ -81,10 +81,11 @@ RT_INLINE void output_tile(float *strip, int64_t row, const float *m, int64_t po
     }
 }
 
-/* dw (o, i, 3, 3) of dU [36][i][16 o] for `count` channels o, a vector of o at a time. */
-static inline void gradient_taps(float *dw, const float *du, int64_t position, int64_t I, int64_t count) {
+/* dw (o, I, 3, 3) of dU [36][i][16 o] for `count` channels o and src channels i, a vector of o at a time. */
+RT_INLINE void gradient_taps(float *dw, int64_t I, const float *du, const int64_t position, int64_t src,
+                             int64_t count) {
     for (int64_t o = 0; o < count; o += 8)
-        for (int64_t i = 0; i < I; i++) {
+        for (int64_t i = 0; i < src; i++) {
             const float *u = du + i * WINO_BLOCK + o;
             vf half[WINO_TAPS][WINO_IN], taps[9];
             float last[8];
