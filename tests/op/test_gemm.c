@@ -174,9 +174,13 @@ typedef struct fused_case {
 } fused_case;
 
 #define PRODUCT(t)                                                                                           \
-    { .op = RT_OP_MATMUL, .arg = {1}, .attr = {.tb = t} }
+    {                                                                                                        \
+        .op = RT_OP_MATMUL, .arg = {1}, .attr = {.tb = t }                                                   \
+    }
 #define STEP(ID, in, slope)                                                                                  \
-    { .op = RT_OP_##ID, .arg = {in}, .attr = {.alpha = slope} }
+    {                                                                                                        \
+        .op = RT_OP_##ID, .arg = {in}, .attr = {.alpha = slope }                                             \
+    }
 
 /* Operands: x, w, bias, mask. */
 static void run_fused(const fused_case *f) {
@@ -217,10 +221,10 @@ static void run_fused(const fused_case *f) {
             const float a = got[GUARD + j], b = want[GUARD + j];
             const bool masked = f->chain.step[1].op == RT_OP_RELU_BWD; /* 0 NaN is left open */
             if (isnan(b) ? !isnan(a) && !masked : !(fabsf(a - b) <= 2e-5f * (float)f->k))
-                fail_msg("%lldx%lldx%lld by %s, %s %s: element %lld is %.9g, wanted %.9g", (long long)f->m,
-                         (long long)f->n, (long long)f->k, list[i]->impl,
-                         rt_op_get(f->chain.step[1].op)->name, rt_op_get(f->chain.step[f->chain.n - 1].op)->name,
-                         (long long)j, (double)a, (double)b);
+                fail_msg(
+                    "%lldx%lldx%lld by %s, %s %s: element %lld is %.9g, wanted %.9g", (long long)f->m,
+                    (long long)f->n, (long long)f->k, list[i]->impl, rt_op_get(f->chain.step[1].op)->name,
+                    rt_op_get(f->chain.step[f->chain.n - 1].op)->name, (long long)j, (double)a, (double)b);
         }
         free(ctx.scratch);
         list[i]->release(state);
@@ -233,8 +237,9 @@ static void run_fused(const fused_case *f) {
 
 static void test_fused(void **state) {
     (void)state;
-    static const int64_t s[][3] = {{1, 1, 1},   {7, 3, 9},    {13, 4, 40},  {9, 5, 2},    {8, 20, 3},    {5, 6, 4},
-                                   {30, 16, 8}, {29, 31, 17}, {25, 12, 33}, {128, 28, 2}, {260, 36, 100}};
+    static const int64_t s[][3] = {{1, 1, 1},    {7, 3, 9},    {13, 4, 40},   {9, 5, 2},
+                                   {8, 20, 3},   {5, 6, 4},    {30, 16, 8},   {29, 31, 17},
+                                   {25, 12, 33}, {128, 28, 2}, {260, 36, 100}};
     for (size_t i = 0; i < RT_COUNT(s); i++)
         for (int tb = 0; tb < 2; tb++) {
             const rt_chain chains[] = {{2, {PRODUCT(tb), STEP(ADD_CHAN, 2, 0)}},

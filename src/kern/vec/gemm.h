@@ -9,7 +9,14 @@
 
 /* What becomes of an element as it is stored: x + bias[column], then a ReLU of slope alpha below zero, or the
  * adjoint of one, whose mask is the sign of another matrix like C. The common ones are known by name. */
-typedef enum rt_gemm_end_kind { RT_END_NONE, RT_END_BIAS_RELU, RT_END_MASK, RT_END_ANY } rt_gemm_end_kind;
+typedef enum rt_gemm_end_kind {
+    RT_END_NONE,
+    RT_END_BIAS,
+    RT_END_BIAS_RELU,
+    RT_END_MASK,
+    RT_END_ANY,
+    RT_END_COUNT
+} rt_gemm_end_kind;
 typedef struct rt_gemm_end {
     rt_gemm_end_kind kind;
     const float *bias, *mask; /* NULL: none */
@@ -20,6 +27,8 @@ typedef struct rt_gemm_end {
 /* One vector; bias and mask at it, lanes from n on hold anything. kind is a constant. */
 RT_INLINE vf gemm_finish(const int kind, const rt_gemm_end *e, vf x, const float *bias, const float *mask,
                          int64_t n) {
+    if (kind == RT_END_BIAS)
+        return x + v_load_part(bias, n);
     if (kind == RT_END_BIAS_RELU)
         return v_max(v_set(0.0f), x + v_load_part(bias, n)); /* in this order a NaN stays */
     if (kind == RT_END_MASK)

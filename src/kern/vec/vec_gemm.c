@@ -55,7 +55,7 @@ typedef struct tile_job {
     bool add;              /* to what C holds: the sum over the parts of k before this one */
     rt_gemm_end_kind kind; /* of end, with the last part of k; else NONE */
     const rt_gemm_end *end;
-    const float *bias, *mask; /* at c, if there are any */
+    const float *bias, *mask; /* at c; anything if there are none */
 } tile_job;
 
 #define EACH_ROW _Pragma("GCC unroll 32") for (int i = 0; i < rows; i++)
@@ -137,6 +137,8 @@ RT_INLINE void tile(const tile_job *t, const int rows, const int vecs, const boo
         store_part(t, acc, rows, vecs);
     else if (packed || t->kind == RT_END_NONE)
         store_whole(t, acc, rows, vecs, RT_END_NONE);
+    else if (t->kind == RT_END_BIAS)
+        store_whole(t, acc, rows, vecs, RT_END_BIAS);
     else if (t->kind == RT_END_BIAS_RELU)
         store_whole(t, acc, rows, vecs, RT_END_BIAS_RELU);
     else
@@ -273,7 +275,8 @@ static bool is_short(const rt_gemm *g) {
 
 int64_t RT_V(rt_vec_gemm_scratch)(const rt_gemm *g) {
     const int64_t wide = k_part(g->k) * (packed_columns(g) + packed_rows(g));
-    return RT_MAX(RT_MAX(wide, RT_V(rt_vec_gemm_thin_scratch)(g)), RT_V(rt_vec_gemm_short_scratch)(g)) + 2 * V_GROUP;
+    return RT_MAX(RT_MAX(wide, RT_V(rt_vec_gemm_thin_scratch)(g)), RT_V(rt_vec_gemm_short_scratch)(g)) +
+           2 * V_GROUP;
 }
 
 /* All rows of a block of A against one panel. */
@@ -291,7 +294,7 @@ static void tile_column(tile_job t, int64_t m, bool packed) {
         }
         t.a += packed ? panels * t.arow : rows * t.arow;
         t.c += rows * t.ldc;
-        t.mask += t.mask != NULL ? rows * t.ldc : 0;
+        t.mask += rows * t.ldc;
     }
 }
 
@@ -322,8 +325,8 @@ static void column_block(const rt_gemm *g, tile_job t, operand a, operand b, int
                 t.bstep = step;
             }
             t.c = c + i0 * t.ldc + j0 + j;
-            t.bias = t.end->bias != NULL ? t.end->bias + j0 + j : NULL;
-            t.mask = t.end->mask != NULL ? t.end->mask + (t.c - c) : NULL;
+            t.bias = t.end->bias != NULL ? t.end->bias + j0 + j : t.c;
+            t.mask = t.end->mask != NULL ? t.end->mask + (t.c - c) : t.c;
             tile_column(t, mc, g->ta);
         }
     }

@@ -12,11 +12,11 @@ typedef struct short_job {
     const float *a, *b; /* op(B): k rows, ldb apart */
     int64_t lda, ldb, n;
     const rt_gemm_end *end;
-    const float *mask;
+    const float *bias, *mask; /* anything if there are none */
 } short_job;
 
-RT_INLINE void short_vector(const short_job *t, vf (*x)[RT_GEMM_SHORT], int64_t j, int64_t left, const int rows,
-                            const int k, const int kind) {
+RT_INLINE void short_vector(const short_job *t, vf (*x)[RT_GEMM_SHORT], int64_t j, int64_t left,
+                            const int rows, const int k, const int kind) {
     vf y[RT_GEMM_SHORT];
 #pragma GCC unroll 4
     for (int l = 0; l < k; l++)
@@ -29,7 +29,7 @@ RT_INLINE void short_vector(const short_job *t, vf (*x)[RT_GEMM_SHORT], int64_t 
         for (int l = 1; l < k; l++)
             sum = v_fma(x[i][l], y[l], sum);
         if (kind != RT_END_NONE)
-            sum = gemm_finish(kind, t->end, sum, t->end->bias + j, t->mask + at, left);
+            sum = gemm_finish(kind, t->end, sum, t->bias + j, t->mask + at, left);
         v_store_part(t->c + at, sum, left);
     }
 }
@@ -58,7 +58,7 @@ RT_INLINE void short_product(short_job t, int64_t m, const int k, const int kind
             short_rows(&t, 2, k, kind);
         t.a += 2 * t.lda;
         t.c += 2 * t.n;
-        t.mask += t.mask != NULL ? 2 * t.n : 0;
+        t.mask += 2 * t.n;
     }
 }
 
@@ -67,13 +67,15 @@ typedef void short_fn(short_job t, int64_t m);
     static void short_##k##_##kind(short_job t, int64_t m) {                                                 \
         short_product(t, m, k, RT_END_##kind);                                                               \
     }
-#define SHORT(k) SHORT_KIND(k, NONE) SHORT_KIND(k, BIAS_RELU) SHORT_KIND(k, MASK) SHORT_KIND(k, ANY)
+#define SHORT(k)                                                                                             \
+    SHORT_KIND(k, NONE) SHORT_KIND(k, BIAS) SHORT_KIND(k, BIAS_RELU) SHORT_KIND(k, MASK) SHORT_KIND(k, ANY)
 SHORT(1)
 SHORT(2)
 SHORT(3)
 SHORT(4)
-#define ENTRY(k) {short_##k##_NONE, short_##k##_BIAS_RELU, short_##k##_MASK, short_##k##_ANY}
-static short_fn *const short_fns[RT_GEMM_SHORT][4] = {ENTRY(1), ENTRY(2), ENTRY(3), ENTRY(4)};
+#define ENTRY(k)                                                                                             \
+    { short_##k##_NONE, short_##k##_BIAS, short_##k##_BIAS_RELU, short_##k##_MASK, short_##k##_ANY }
+static short_fn *const short_fns[RT_GEMM_SHORT][RT_END_COUNT] = {ENTRY(1), ENTRY(2), ENTRY(3), ENTRY(4)};
 
 int64_t RT_V(rt_vec_gemm_short_scratch)(const rt_gemm *g) {
     return g->tb ? g->k * g->n : 0;
@@ -82,7 +84,8 @@ int64_t RT_V(rt_vec_gemm_short_scratch)(const rt_gemm *g) {
 void RT_V(rt_vec_gemm_short)(const rt_gemm *g, const rt_gemm_end *end, float *c, const float *a,
                              const float *b, float *scratch) {
     short_job t = {.c = c, .a = a, .b = b, .lda = g->lda, .ldb = g->ldb, .n = g->n, .end = end};
-    t.mask = end->mask;
+    t.bias = end->bias != NULL ? end->bias : c;
+    t.mask = end->mask != NULL ? end->mask : c;
     if (g->tb) {
         for (int64_t j = 0; j < g->n; j++)
             for (int64_t l = 0; l < g->k; l++)

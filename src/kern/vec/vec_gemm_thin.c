@@ -27,8 +27,8 @@ typedef struct thin_job {
 /* ---- along k ---- */
 
 /* A vector along k, or n of it. A column of B at a time: 12 accumulators leave four registers. */
-RT_INLINE void dot_step(vf acc[ROWS][COLS], const float *a, int64_t lda, const float *b, int64_t ldb, int64_t n,
-                        const int rows, const int cols) {
+RT_INLINE void dot_step(vf acc[ROWS][COLS], const float *a, int64_t lda, const float *b, int64_t ldb,
+                        int64_t n, const int rows, const int cols) {
     vf x[ROWS];
 #pragma GCC unroll 4
     for (int i = 0; i < rows; i++)
@@ -43,13 +43,13 @@ RT_INLINE void dot_step(vf acc[ROWS][COLS], const float *a, int64_t lda, const f
 }
 
 /* As gemm_finish, on four lanes. */
-RT_INLINE vq finish(const rt_gemm_end *e, vq x, const float *mask, const int cols) {
+RT_INLINE vq finish(const rt_gemm_end *e, vq x, int64_t at, const int cols) {
     if (e->bias != NULL)
         x += vq_load(e->bias, cols);
     if (e->relu)
         x = vq_select(x > 0.0f, x, e->alpha * x);
     if (e->mask != NULL)
-        x = vq_select(vq_load(mask, cols) > 0.0f, x, e->alpha * x);
+        x = vq_select(vq_load(e->mask + at, cols) > 0.0f, x, e->alpha * x);
     return x;
 }
 
@@ -73,7 +73,7 @@ RT_INLINE void dot_tile(const thin_job *t, int64_t i0, const int rows, const int
         const int64_t at = (i0 + i) * t->ldc;
         vq sum = v_sum4(acc[i]);
         if (end)
-            sum = finish(&t->end, sum, t->end.mask + at, cols);
+            sum = finish(&t->end, sum, at, cols);
         vq_store(t->c + at, sum, cols);
     }
 }
@@ -158,7 +158,8 @@ THIN(1)
 THIN(2)
 THIN(3)
 THIN(4)
-#define ENTRY(cols) {dots_##cols, dots_end_##cols, rows_##cols}
+#define ENTRY(cols)                                                                                          \
+    { dots_##cols, dots_end_##cols, rows_##cols }
 static thin_fn *const thin_fns[COLS][3] = {ENTRY(1), ENTRY(2), ENTRY(3), ENTRY(4)};
 
 int64_t RT_V(rt_vec_gemm_thin_scratch)(const rt_gemm *g) {
