@@ -184,7 +184,7 @@ rt_status rt_average_by_perm(rt_average *a) {
     perm p;
     const bool matched = strcmp(a->c->perm_start, "match") == 0;
     /* measured on validation rows: it helps means of many models, not those of two */
-    const int64_t distill = a->c->perm_distill >= 0 ? a->c->perm_distill : a->models > 2 ? 3 : 0;
+    const int64_t distill = a->c->perm_distill >= 0 ? a->c->perm_distill : a->models > 2 ? 16 : 0;
     rt_status st;
     RT_TRY_GOTO(perm_init(&p, a));
     if (matched)
