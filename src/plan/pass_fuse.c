@@ -73,9 +73,5 @@ rt_status rt_pass_fuse(rt_graph **g) {
         else
             rt_rewrite_copy(&w, v);
     }
-    rt_graph *out = NULL;
-    RT_TRY(rt_rewrite_end(&w, &out));
-    rt_graph_destroy(g);
-    *g = out;
-    return RT_OK;
+    return rt_rewrite_end(&w, g);
 }

@@ -255,7 +255,6 @@ static rt_status emit(fuse *f, rt_val v, rt_val u) {
 
 rt_status rt_pass_fuse_conv(rt_graph **g, rt_choice c) {
     fuse f = {.frozen = c.frozen};
-    rt_graph *out = NULL;
     rt_status st = RT_OK;
     const rt_kern *list[16];
     int kernels = 0;
@@ -283,9 +282,7 @@ rt_status rt_pass_fuse_conv(rt_graph **g, rt_choice c) {
         else
             rt_rewrite_copy(&f.w, v);
     }
-    RT_TRY_GOTO(rt_rewrite_end(&f.w, &out));
-    rt_graph_destroy(g);
-    *g = out;
+    RT_TRY_GOTO(rt_rewrite_end(&f.w, g));
 done:
     rt_rewrite_abandon(&f.w);
     rt_arena_deinit(&f.arena);

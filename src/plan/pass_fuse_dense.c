@@ -63,7 +63,6 @@ static rt_status join(rt_val *out, fuse *f, rt_val v, rt_val u) {
 
 rt_status rt_pass_fuse_dense(rt_graph **g, rt_choice choice) {
     fuse f = {0};
-    rt_graph *out = NULL;
     rt_status st = RT_OK;
     const rt_val n = (rt_val)rt_graph_count(*g);
     RT_TRY(rt_kern_list(RT_OP_FUSED_MATMUL, rt_graph_dtype(*g), choice.mask, f.list, 16, &f.kernels));
@@ -92,9 +91,7 @@ rt_status rt_pass_fuse_dense(rt_graph **g, rt_choice choice) {
         else
             rt_rewrite_copy(&f.w, v);
     }
-    RT_TRY_GOTO(rt_rewrite_end(&f.w, &out));
-    rt_graph_destroy(g);
-    *g = out;
+    RT_TRY_GOTO(rt_rewrite_end(&f.w, g));
 done:
     rt_rewrite_abandon(&f.w);
     rt_arena_deinit(&f.arena);

@@ -67,7 +67,6 @@ static rt_status choose(layouts *x, const rt_problem *p, rt_dtype dtype, unsigne
 rt_status rt_pass_layout(rt_graph **g, rt_choice how) {
     rt_rewrite w;
     rt_arena arena;
-    rt_graph *out = NULL;
     rt_status st = RT_OK;
     rt_layout common = RT_LAYOUT_PLAIN;
     rt_arena_init(&arena);
@@ -109,9 +108,7 @@ rt_status rt_pass_layout(rt_graph **g, rt_choice how) {
         if (rt_graph_node(w.to, w.map[o])->layout != RT_LAYOUT_PLAIN)
             w.map[o] = rt_graph_reorder(w.to, w.map[o], RT_LAYOUT_PLAIN);
     }
-    RT_TRY_GOTO(rt_rewrite_end(&w, &out));
-    rt_graph_destroy(g);
-    *g = out;
+    RT_TRY_GOTO(rt_rewrite_end(&w, g));
 done:
     rt_rewrite_abandon(&w);
     rt_arena_deinit(&arena);

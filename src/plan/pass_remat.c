@@ -53,7 +53,6 @@ rt_status rt_pass_remat(rt_graph **g) {
     rt_val *last = NULL, *copy = NULL;
     bool *again = NULL;
     rt_rewrite w = {0};
-    rt_graph *out = NULL;
     rt_status st = RT_OK;
     RT_TRY_GOTO(rt_calloc(&last, n, sizeof *last));
     RT_TRY_GOTO(rt_calloc(&copy, n, sizeof *copy));
@@ -89,9 +88,7 @@ rt_status rt_pass_remat(rt_graph **g) {
         }
         rt_rewrite_copy(&w, v);
     }
-    RT_TRY_GOTO(rt_rewrite_end(&w, &out));
-    rt_graph_destroy(g);
-    *g = out;
+    RT_TRY_GOTO(rt_rewrite_end(&w, g));
 done:
     rt_rewrite_abandon(&w);
     rt_free(last);

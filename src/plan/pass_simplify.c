@@ -54,7 +54,6 @@ static rt_val simplified(rt_rewrite *w, const rt_node *d) {
 rt_status rt_pass_simplify(rt_graph **g) {
     rt_rewrite w;
     RT_TRY(rt_rewrite_begin(&w, *g));
-    rt_graph *out = NULL;
     rt_status st = RT_OK;
     for (rt_val v = 1; v < (rt_val)rt_graph_count(*g); v++) {
         const rt_node *d = rt_graph_node(*g, v);
@@ -66,9 +65,7 @@ rt_status rt_pass_simplify(rt_graph **g) {
         else
             rt_rewrite_copy(&w, v);
     }
-    RT_TRY_GOTO(rt_rewrite_end(&w, &out));
-    rt_graph_destroy(g);
-    *g = out;
+    RT_TRY_GOTO(rt_rewrite_end(&w, g));
 done:
     rt_rewrite_abandon(&w);
     return st;

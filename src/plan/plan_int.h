@@ -113,8 +113,8 @@ typedef struct rt_rewrite {
 } rt_rewrite;
 rt_status rt_rewrite_begin(rt_rewrite *w, const rt_graph *from) RT_MUST_CHECK;
 void rt_rewrite_copy(rt_rewrite *w, rt_val v); /* v as it is, inputs mapped */
-rt_status rt_rewrite_end(rt_rewrite *w,
-                         rt_graph **out) RT_MUST_CHECK; /* outputs, dead nodes dropped; frees w */
+/* Outputs, dead nodes dropped; the result takes the place of *g, which is `from`; frees w. */
+rt_status rt_rewrite_end(rt_rewrite *w, rt_graph **g) RT_MUST_CHECK;
 void rt_rewrite_abandon(rt_rewrite *w);
 
 /* Which kernels may be chosen, and for what. */

@@ -63,7 +63,8 @@ void rt_rewrite_copy(rt_rewrite *w, rt_val v) {
     w->map[v] = r;
 }
 
-rt_status rt_rewrite_end(rt_rewrite *w, rt_graph **out) {
+rt_status rt_rewrite_end(rt_rewrite *w, rt_graph **g) {
+    rt_graph *out = NULL;
     for (int i = 0; i < rt_graph_outputs(w->from); i++) {
         const rt_graph_out *o = rt_graph_get_output(w->from, i);
         if (o->update_slot < 0) {
@@ -78,9 +79,13 @@ rt_status rt_rewrite_end(rt_rewrite *w, rt_graph **out) {
     }
     rt_status st = rt_graph_status(w->to);
     if (st == RT_OK)
-        st = rt_graph_rebatch(out, w->to, rt_graph_batch(w->from), true, NULL);
+        st = rt_graph_rebatch(&out, w->to, rt_graph_batch(w->from), true, NULL);
     rt_rewrite_abandon(w);
-    return st;
+    if (st != RT_OK)
+        return st;
+    rt_graph_destroy(g);
+    *g = out;
+    return RT_OK;
 }
 
 void rt_rewrite_abandon(rt_rewrite *w) {
