@@ -437,8 +437,9 @@ static void test_fused_convolutions(void **state) {
     const rt_kern *list[8];
     int kernels = 0;
     assert_int_equal(rt_kern_list(RT_OP_FUSED_CONV, RT_DTYPE_F32, RT_KERN_ALL, list, 8, &kernels), RT_OK);
+    assert_int_equal(kernels > 1, rt_cpu_isa() >= RT_ISA_AVX2);
     if (kernels == 1)
-        skip();
+        return; /* nothing to fuse with */
     net t;
     build(&t, LARGE);
     const rt_plan_options on = {.slice = 4}, off = {.slice = 4, .skip = 1u << RT_PASS_FUSE_CONV};
@@ -576,10 +577,10 @@ static void test_print_and_errors(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_networks),        cmocka_unit_test(test_large_network),
-        cmocka_unit_test(test_fused_convolutions),     cmocka_unit_test(test_fused_products),
-            cmocka_unit_test(test_same_bits_for_any_workers),
-        cmocka_unit_test(test_members_and_allocation), cmocka_unit_test(test_print_and_errors),
+        cmocka_unit_test(test_random_networks),           cmocka_unit_test(test_large_network),
+        cmocka_unit_test(test_fused_convolutions),        cmocka_unit_test(test_fused_products),
+        cmocka_unit_test(test_same_bits_for_any_workers), cmocka_unit_test(test_members_and_allocation),
+        cmocka_unit_test(test_print_and_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

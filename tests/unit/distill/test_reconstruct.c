@@ -1,7 +1,7 @@
 /*
  * test_reconstruct.c - teachers rewritten as a BatchEnsemble: exact on sets that have that form, never worse
- * from one sweep to the next on others, the test of Theorem 1, degenerate weights, and students filled from
- * teachers.
+ * from one sweep to the next on others, the test of Theorem 1, degenerate weights (reconstruct.c),
+ * and students filled from teachers (reconstruct_student.c).
  */
 #include "unit/distill/students_support.h"
 

@@ -1,6 +1,9 @@
 /*
  * test_students.c - what students are: counts and names, members against explicit weights, single members,
  * collapse, growth, refusals, and gradients against PyTorch (tests/golden/students.py).
+ *
+ * Kinds are rows of tables: "single" and "dirichlet" (student_single.c), "batch-ensemble" (student_be.c),
+ * "latent-be" (student_latent_be.c), "hydra" (student_hydra.c).
  */
 #include "unit/distill/students_support.h"
 

@@ -2,7 +2,8 @@
  * test_perturbs.c - perturbations, on networks of one hidden layer: z = B tanh(A x).
  *
  * Steps against PyTorch's autograd (tests/golden/objectives.py) in double and float and by a plan cut into
- * slices; lengths; what equal members, the ends of the range and differentiation may not do.
+ * slices, for each of perturb_ods.c, perturb_conf_ods.c, perturb_tdiv.c and perturb_tdiv_sdiv.c; lengths; what
+ * equal members, the ends of the range and differentiation may not do.
  */
 #include "golden/golden_read.h"
 
