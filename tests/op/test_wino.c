@@ -249,10 +249,10 @@ static void test_fused(void **state) {
     const rt_kern *list[8];
     int n = 0;
     assert_int_equal(rt_kern_list(RT_OP_FUSED_CONV, RT_DTYPE_F32, RT_KERN_VEC, list, 8, &n), RT_OK);
+    assert_true(n > 1); /* one per instruction set the CPU has, and last the reference */
     for (int k = 0; k < n - 1; k++)
         for (int i = 0; i < RT_COUNT(CASES); i++)
             check(list[k], &CASES[i]);
-    assert_int_equal(n > 1, rt_cpu_isa() >= RT_ISA_AVX2); /* there is more than the reference */
 }
 
 int main(void) {

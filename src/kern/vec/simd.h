@@ -5,7 +5,8 @@
  * of that set. They are written once, in the compiler's generic vectors: V_W is 4, 8 or 16. Kernels that walk
  * memory do so in groups of V_GROUP = 16 floats, V_U vectors each, so that patterns of 8 or 16 channels look
  * the same at every width. Only what generic vectors cannot say (fused multiply-add, minimum, selection,
- * masks, wide products) is spelled in intrinsics, below.
+ * masks, wide products) is spelled in intrinsics, below. A file whose data are blocks of 8 defines V_MOST as 8
+ * before it includes this one: then no vector is wider than such a block.
  *
  * Everything a file shows to others carries the suffix of its instruction set: RT_V(name).
  */
@@ -27,11 +28,16 @@
 #define RT_V_STR(x) RT_V_STR_(x)
 #define RT_V_IMPL RT_V_STR(RT_ISA)
 
-#if defined(__AVX512F__)
+#if defined(__AVX512F__) && (!defined(V_MOST) || V_MOST >= 16)
+#define V_512 /* what intrinsics there are for vectors of this width */
 #define V_W 16
 #elif defined(__AVX2__)
+#define V_256
 #define V_W 8
 #else
+#if defined(__SSE2__)
+#define V_128
+#endif
 #define V_W 4
 #endif
 #define V_GROUP 16
@@ -68,9 +74,9 @@ RT_INLINE vd vd_set(double x) {
 }
 
 RT_INLINE vf v_fma(vf a, vf b, vf c) { /* a b + c */
-#if defined(__AVX512F__)
+#if defined(V_512)
     return (vf)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
-#elif defined(__AVX2__)
+#elif defined(V_256)
     return (vf)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
 #else
     return a * b + c;
@@ -78,11 +84,11 @@ RT_INLINE vf v_fma(vf a, vf b, vf c) { /* a b + c */
 }
 /* Of a NaN and a number both give b. */
 RT_INLINE vf v_max(vf a, vf b) { /* a > b ? a : b */
-#if defined(__AVX512F__)
+#if defined(V_512)
     return (vf)_mm512_max_ps((__m512)a, (__m512)b);
-#elif defined(__AVX2__)
+#elif defined(V_256)
     return (vf)_mm256_max_ps((__m256)a, (__m256)b);
-#elif defined(__SSE2__)
+#elif defined(V_128)
     return (vf)_mm_max_ps((__m128)a, (__m128)b);
 #else
     vi m = a > b;
@@ -90,11 +96,11 @@ RT_INLINE vf v_max(vf a, vf b) { /* a > b ? a : b */
 #endif
 }
 RT_INLINE vf v_min(vf a, vf b) { /* a < b ? a : b */
-#if defined(__AVX512F__)
+#if defined(V_512)
     return (vf)_mm512_min_ps((__m512)a, (__m512)b);
-#elif defined(__AVX2__)
+#elif defined(V_256)
     return (vf)_mm256_min_ps((__m256)a, (__m256)b);
-#elif defined(__SSE2__)
+#elif defined(V_128)
     return (vf)_mm_min_ps((__m128)a, (__m128)b);
 #else
     vi m = a < b;
@@ -103,7 +109,7 @@ RT_INLINE vf v_min(vf a, vf b) { /* a < b ? a : b */
 }
 /* m is all ones or all zeros in each lane, as comparisons give. */
 RT_INLINE vf v_select(vi m, vf yes, vf no) {
-#if defined(__AVX2__) && !defined(__AVX512F__)
+#if defined(V_256)
     return (vf)_mm256_blendv_ps((__m256)no, (__m256)yes, (__m256)m);
 #else
     return (vf)((m & (vi)yes) | (~m & (vi)no));
@@ -116,11 +122,11 @@ RT_INLINE vf v_abs(vf x) {
     return (vf)((vi)x & 0x7fffffff);
 }
 RT_INLINE vf v_sqrt(vf x) {
-#if defined(__AVX512F__)
+#if defined(V_512)
     return (vf)_mm512_sqrt_ps((__m512)x);
-#elif defined(__AVX2__)
+#elif defined(V_256)
     return (vf)_mm256_sqrt_ps((__m256)x);
-#elif defined(__SSE2__)
+#elif defined(V_128)
     return (vf)_mm_sqrt_ps((__m128)x);
 #else
     for (int i = 0; i < V_W; i++)
@@ -131,9 +137,9 @@ RT_INLINE vf v_sqrt(vf x) {
 
 /* The first n < V_W elements; the other lanes read as zero, are not written. */
 RT_INLINE vf v_load_n(const float *p, int64_t n) {
-#if defined(__AVX512F__)
+#if defined(V_512)
     return (vf)_mm512_maskz_loadu_ps((__mmask16)((1u << n) - 1u), p);
-#elif defined(__AVX2__)
+#elif defined(V_256)
     const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     return (vf)_mm256_maskload_ps(p, _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lane));
 #else
@@ -144,9 +150,9 @@ RT_INLINE vf v_load_n(const float *p, int64_t n) {
 #endif
 }
 RT_INLINE void v_store_n(float *p, vf x, int64_t n) {
-#if defined(__AVX512F__)
+#if defined(V_512)
     _mm512_mask_storeu_ps(p, (__mmask16)((1u << n) - 1u), (__m512)x);
-#elif defined(__AVX2__) /* masked stores take a dozen cycles and more on AMD */
+#elif defined(V_256) /* masked stores take a dozen cycles and more on AMD */
     __m128 q = _mm256_castps256_ps128((__m256)x);
     if (n & 4) {
         _mm_storeu_ps(p, q);
@@ -204,7 +210,7 @@ RT_INLINE vq vq_select(vqi m, vq yes, vq no) {
 }
 /* The sums of four vectors; in a fixed order, too. */
 RT_INLINE vq v_sum4(const vf *x) {
-#if defined(__AVX2__) && !defined(__AVX512F__)
+#if defined(V_256)
     const __m256 ab = _mm256_hadd_ps((__m256)x[0], (__m256)x[1]),
                  cd = _mm256_hadd_ps((__m256)x[2], (__m256)x[3]), s = _mm256_hadd_ps(ab, cd);
     return (vq)_mm_add_ps(_mm256_castps256_ps128(s), _mm256_extractf128_ps(s, 1));
@@ -282,7 +288,7 @@ RT_INLINE void v_transpose(vf r[V_W]) {
 /* dst[j][i] = src[i][j] for V_W x V_W floats; strides of their rows. */
 RT_INLINE void v_transpose_tile(float *dst, int64_t dst_row, const float *src, int64_t src_row) {
     vf r[V_W];
-#if defined(__AVX2__) && !defined(__AVX512F__)
+#if defined(V_256)
     /* quarters of rows i and i + 4 side by side as they are loaded: two rounds instead of three */
 #pragma GCC unroll 2
     for (int h = 0; h < 2; h++) {
@@ -336,18 +342,18 @@ typedef struct v_wide {
     vd lo, hi;
 } v_wide;
 RT_INLINE vd v_widen_lo(vf x) {
-#if defined(__AVX512F__)
+#if defined(V_512)
     return (vd)_mm512_cvtps_pd(_mm512_castps512_ps256((__m512)x));
-#elif defined(__AVX2__)
+#elif defined(V_256)
     return (vd)_mm256_cvtps_pd(_mm256_castps256_ps128((__m256)x));
 #else
     return (vd){(double)x[0], (double)x[1]};
 #endif
 }
 RT_INLINE vd v_widen_hi(vf x) {
-#if defined(__AVX512F__)
+#if defined(V_512)
     return (vd)_mm512_cvtps_pd(_mm512_extractf32x8_ps((__m512)x, 1));
-#elif defined(__AVX2__)
+#elif defined(V_256)
     return (vd)_mm256_cvtps_pd(_mm256_extractf128_ps((__m256)x, 1));
 #else
     return (vd){(double)x[2], (double)x[3]};
@@ -367,13 +373,13 @@ RT_INLINE double v_wide_sum(v_wide a) {
 
 /* High and low halves of the 32 x 32 bit products a m, lane by lane. */
 RT_INLINE void v_mul_wide(vu a, uint32_t m, vu *hi, vu *lo) {
-#if defined(__AVX512F__)
+#if defined(V_512)
     const __m512i b = _mm512_set1_epi32((int)m);
     const __m512i even = _mm512_mul_epu32((__m512i)a, b),
                   odd = _mm512_mul_epu32(_mm512_srli_epi64((__m512i)a, 32), b);
     *hi = (vu)_mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd);
     *lo = (vu)_mm512_mask_blend_epi32(0xaaaa, even, _mm512_slli_epi64(odd, 32));
-#elif defined(__AVX2__)
+#elif defined(V_256)
     const __m256i b = _mm256_set1_epi32((int)m);
     const __m256i even = _mm256_mul_epu32((__m256i)a, b),
                   odd = _mm256_mul_epu32(_mm256_srli_epi64((__m256i)a, 32), b);

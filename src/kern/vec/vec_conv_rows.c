@@ -17,13 +17,12 @@
  *
  * Against oneDNN's direct kernels: 2.2 to 5 times as fast for 512 channels of 2x2, 1.0 to 1.9 times for stride 2.
  */
+#define V_MOST 8
 #include "base/alloc.h"
 #include "kern/kern.h"
-#include "kern/vec/simd.h"
+#include "kern/vec/v16.h"
 
-#if V_W == 8
-
-enum { ROWS = 6, BLOCK = 16, TILE = BLOCK * BLOCK, LINE_FLOATS = 16 };
+enum { BLOCK = 16, TILE = BLOCK * BLOCK, LINE_FLOATS = 16 };
 enum { MAX_SIDE = 64, MAX_TAPS = 8, MIN_IMAGES = 4, MAX_GRADIENT = 256 };
 enum { BAND_FLOATS = 64 * 1024, CHUNK_FLOATS = 128 * 1024 };
 
@@ -70,8 +69,10 @@ static int64_t chunk_floats(const region *r) {
 static void make_chunks(float *chunks, const float *data, const region *r) {
     const int64_t chunk = chunk_floats(r), pixels = r->rows * r->w;
     for (int64_t n = 0; n < r->images; n++)
-        for (int64_t b = 0; b < r->c; b += 8) {
-            const float *from = data + (((r->image + n) * r->c + b) * r->h + r->row * 8) * r->w;
+        for (int64_t b = 0; b < r->c; b += V_W) {
+            const int64_t block = b / 8 * 8;
+            const float *from =
+                data + (((r->image + n) * r->c + block) * r->h + r->row * 8) * r->w + b - block;
             float *to = chunks + b / BLOCK * chunk + n * BLOCK + b % BLOCK;
             for (int64_t q = 0; q < pixels; q++)
                 v_store(to + q * r->images * BLOCK, v_load(from + q * 8));
@@ -107,10 +108,10 @@ static void find_pairs(operands *o, const job *j, int64_t py, int64_t px) {
 RT_INLINE void data_tile(float *dst, const job *j, const operands *o, const float *chunks, const int rows) {
     const int64_t chunk = chunk_floats(o->src), w_chunk = j->y.taps * j->x.taps * TILE;
     const float *w = o->w, *next = o->next;
-    vf lo[ROWS], hi[ROWS];
-#pragma GCC unroll 6
+    v16 sum[V16_ROWS];
+#pragma GCC unroll 12
     for (int r = 0; r < rows; r++)
-        lo[r] = hi[r] = v_set(0.0f);
+        sum[r] = v16_zero();
     for (int64_t c = 0; c < j->src_c; c += BLOCK, chunks += chunk, w += w_chunk, next += w_chunk) {
         for (int64_t l = 0; l < o->lines; l++)
             __builtin_prefetch(next + l * LINE_FLOATS, 0, 2);
@@ -118,51 +119,27 @@ RT_INLINE void data_tile(float *dst, const job *j, const operands *o, const floa
             const float *a = chunks + o->at[k].src, *b = w + o->at[k].w;
 #pragma GCC unroll 4
             for (int64_t l = 0; l < BLOCK; l++, b += BLOCK) {
-                const vf y0 = v_load(b), y1 = v_load(b + 8);
-#pragma GCC unroll 6
-                for (int r = 0; r < rows; r++) {
-                    const vf v = v_set(a[r * BLOCK + l]);
-                    lo[r] = v_fma(v, y0, lo[r]);
-                    hi[r] = v_fma(v, y1, hi[r]);
-                }
+                const v16 y = v16_load(b);
+#pragma GCC unroll 12
+                for (int r = 0; r < rows; r++)
+                    sum[r] = v16_fma(a[r * BLOCK + l], y, sum[r]);
             }
         }
     }
     const int64_t pixels = j->y.dst * j->x.dst;
-#pragma GCC unroll 6
-    for (int r = 0; r < rows; r++, dst += j->dst_c * pixels) {
-        v_store(dst, lo[r]);
-        v_store(dst + pixels * 8, hi[r]);
-    }
+#pragma GCC unroll 12
+    for (int r = 0; r < rows; r++, dst += j->dst_c * pixels)
+        v16_store_halves(dst, dst + pixels * 8, sum[r]);
 }
 
-/* All images of the region of a pixel, in equal parts of at most ROWS. */
+/* All images of the region of a pixel. */
 static void data_pixel(float *dst, const job *j, operands *o) {
-    const int64_t count = o->src->images, parts = (count + ROWS - 1) / ROWS;
-    for (int64_t i = 0; i < parts; i++, o->next += o->lines * LINE_FLOATS) {
-        const int64_t at = i * count / parts;
-        const float *from = o->chunks + at * BLOCK;
-        float *to = dst + at * j->dst_c * j->y.dst * j->x.dst;
-        switch ((i + 1) * count / parts - at) {
-        case 1:
-            data_tile(to, j, o, from, 1);
-            break;
-        case 2:
-            data_tile(to, j, o, from, 2);
-            break;
-        case 3:
-            data_tile(to, j, o, from, 3);
-            break;
-        case 4:
-            data_tile(to, j, o, from, 4);
-            break;
-        case 5:
-            data_tile(to, j, o, from, 5);
-            break;
-        default:
-            data_tile(to, j, o, from, 6);
-        }
-    }
+    const int64_t count = o->src->images, image = j->dst_c * j->y.dst * j->x.dst;
+#define CALL(n)                                                                                              \
+    data_tile(dst + at * image, j, o, o->chunks + at * BLOCK, n);                                            \
+    o->next += o->lines * LINE_FLOATS
+    V16_PARTS(count, at, CALL);
+#undef CALL
 }
 
 /* Rows of the source that rows [lo, hi) of the result need. */
@@ -193,7 +170,7 @@ static void data_run(const void *state, const rt_problem *p, void *out, const vo
             src.image = g * j->images / groups;
             src.images = (g + 1) * j->images / groups - src.image;
             make_chunks(chunks, in[0], &src);
-            const int64_t tiles = (y1 - y0) * j->x.dst * ((src.images + ROWS - 1) / ROWS);
+            const int64_t tiles = (y1 - y0) * j->x.dst * V16_PARTS_OF(src.images);
             for (int64_t c = 0; c < j->dst_c; c += BLOCK) {
                 const float *w = (const float *)in[1] + c / BLOCK * block;
                 operands o = {.src = &src, .chunks = chunks, .w = w, .next = w + block};
@@ -233,12 +210,10 @@ static range tap_range(const axis *a, int64_t tap) {
 RT_INLINE void weights_tile(float *dw, const job *j, range y, range x, const float *xs, const float *dys,
                             int64_t images, bool add, const int rows) {
     const int64_t pixel = images * BLOCK;
-    vf lo[ROWS], hi[ROWS];
-#pragma GCC unroll 6
-    for (int r = 0; r < rows; r++) {
-        lo[r] = add ? v_load(dw + r * BLOCK) : v_set(0.0f);
-        hi[r] = add ? v_load(dw + r * BLOCK + 8) : v_set(0.0f);
-    }
+    v16 sum[V16_ROWS];
+#pragma GCC unroll 12
+    for (int r = 0; r < rows; r++)
+        sum[r] = add ? v16_load(dw + r * BLOCK) : v16_zero();
     for (int64_t py = y.lo; py < y.hi; py++) {
         const int64_t qy = y.from + (py - y.lo) * j->stride;
         const float *from = xs + (qy * j->x.src + x.from) * pixel, *b = dys + (py * j->x.dst + x.lo) * pixel;
@@ -246,21 +221,16 @@ RT_INLINE void weights_tile(float *dw, const job *j, range y, range x, const flo
             const float *a = from;
 #pragma GCC unroll 4
             for (int64_t n = 0; n < images; n++, a += BLOCK, b += BLOCK) {
-                const vf y0 = v_load(b), y1 = v_load(b + 8);
-#pragma GCC unroll 6
-                for (int r = 0; r < rows; r++) {
-                    const vf v = v_set(a[r]);
-                    lo[r] = v_fma(v, y0, lo[r]);
-                    hi[r] = v_fma(v, y1, hi[r]);
-                }
+                const v16 y = v16_load(b);
+#pragma GCC unroll 12
+                for (int r = 0; r < rows; r++)
+                    sum[r] = v16_fma(a[r], y, sum[r]);
             }
         }
     }
-#pragma GCC unroll 6
-    for (int r = 0; r < rows; r++) {
-        v_store(dw + r * BLOCK, lo[r]);
-        v_store(dw + r * BLOCK + 8, hi[r]);
-    }
+#pragma GCC unroll 12
+    for (int r = 0; r < rows; r++)
+        v16_store(dw + r * BLOCK, sum[r]);
 }
 
 static void weights_run(const void *state, const rt_problem *p, void *out, const void *const *in,
@@ -285,9 +255,9 @@ static void weights_run(const void *state, const rt_problem *p, void *out, const
                 float *dw = (float *)out + (o * j->src_c / BLOCK + i) * j->y.taps * j->x.taps * TILE;
                 for (int64_t t = 0; t < j->y.taps * j->x.taps; t++, dw += TILE) {
                     const range ry = y[t / j->x.taps], rx = x[t % j->x.taps];
-                    weights_tile(dw, j, ry, rx, a, b, images, image > 0, 6);
-                    weights_tile(dw + 6 * BLOCK, j, ry, rx, a + 6, b, images, image > 0, 5);
-                    weights_tile(dw + 11 * BLOCK, j, ry, rx, a + 11, b, images, image > 0, 5);
+#define CALL(n) weights_tile(dw + at * BLOCK, j, ry, rx, a + at, b, images, image > 0, n)
+                    V16_PARTS(BLOCK, at, CALL);
+#undef CALL
                 }
             }
     }
@@ -364,7 +334,7 @@ static void job_init(job *j, const rt_problem *p) {
         return;
     }
     if (j->group * j->src_c * j->y.src * j->x.src > BAND_FLOATS)
-        j->group = RT_MIN(j->group, ROWS);
+        j->group = RT_MIN(j->group, V16_ROWS);
     while (j->band > 1 && j->group * j->src_c * source_of(j, 0, j->band).rows * j->x.src > BAND_FLOATS)
         j->band = (j->band + 1) / 2;
 }
@@ -415,5 +385,3 @@ static void release(void *state) {
 REGISTER(conv2d, data_run)
 REGISTER(conv2d_bwd_data, data_run)
 REGISTER(conv2d_bwd_weights, weights_run)
-
-#endif

@@ -13,24 +13,23 @@
  * constant distances, so that a tile's 36 vectors are at fixed places behind one pointer; 32 floats more than a
  * power of two, or the stores of one tile, or (16 more) of neighbouring ones, would collide in the first level.
  *
- * On its way into a transform, or out of one, a line of one block of channels passes through a *strip*:
+ * On its way into a transform, or out of one, a line of a vector of channels passes through a *strip*:
  * 6 (or 4) rows of pixels with zeros around the image, in the first-level cache. There images of any size
  * become whole tiles, and there the element-wise operations of a fused convolution are applied
  * (vec_wino_steps.h), and the sums of batch normalisation taken: what stands around a convolution costs no
  * pass over memory. A single operation is done between a load and the first half of the transform, and, behind
  * whole tiles that nobody sums up, between the transform and the store.
  *
- * Data are C8, so a vector is one block of channels: this file is for vectors of 8. Error, relative to the
- * largest element: some 1e-6 (direct: 3e-7).
+ * Data are C8: a vector is one block of channels, or half of one; products take 16 of them (v16.h). Error, relative to the largest element: some 1e-6 (direct: 3e-7).
  */
+#define V_MOST 8
 #include "base/alloc.h"
+#include "kern/vec/v16.h"
 #include "kern/vec/vec_wino_fetch.h"
 #include "kern/vec/vec_wino_steps.h"
 #include "kern/vec/vec_wino_tiles.h"
 
-#if V_W == 8
-
-enum { ROWS = 6, MAX_TILES = 64, MIN_GROUP = 32 };
+enum { MAX_TILES = 64, MIN_GROUP = 32 };
 enum { MIN_TILES = 16, MIN_ROWS = 4, MIN_FROZEN_TILES = 4, MIN_CHANNELS = 8, MAX_GRADIENT = 256 * 256 };
 enum { AT_HAND = 256 << 10 }; /* bytes that are in the second-level cache as they are: not fetched */
 enum { GAP = 32, NEAR = 1024 + GAP, FAR = 2048 + GAP, FARTHEST = 17408 + GAP, ROW_PAD = 16 };
@@ -109,23 +108,23 @@ typedef struct source {
     const void *const *in; /* operands of the steps */
 } source;
 
-/* Where row y of a block of channels of the image of a line begins, c channels. */
-RT_INLINE int64_t row_at(const geometry *g, int64_t c, int64_t member, int64_t line, int64_t cb, int64_t y) {
+/* Where row y of a channel of the image of a line begins, c channels. */
+RT_INLINE int64_t row_at(const geometry *g, int64_t c, int64_t member, int64_t line, int64_t ch, int64_t y) {
     const int64_t image = (member * g->lines + line) / g->down;
-    return ((image * ((c + 7) / 8) + cb) * g->h + y) * g->w * 8;
+    return ((image * ((c + 7) / 8) + ch / 8) * g->h + y) * g->w * 8 + ch % 8;
 }
 
-/* Rows [4 ty - halo, 4 ty + 4 + halo) of a block of channels. Rows outside the image become zero; columns
+/* Rows [4 ty - halo, 4 ty + 4 + halo) of a vector of channels. Rows outside the image become zero; columns
  * outside it are, once clear_strip has seen to them. */
 static void fill_strip(float *strip, const source *s, const geometry *g, int64_t member, int64_t line,
-                       int64_t cb, const wino_bound *bound, int64_t halo) {
+                       int64_t ch, const wino_bound *bound, int64_t halo) {
     const int64_t width = strip_row(g), y0 = line % g->down * WINO_OUT - halo;
     for (int64_t r = 0; r < WINO_OUT + 2 * halo; r++, strip += width) {
         if (y0 + r < 0 || y0 + r >= g->h) {
             memset(strip, 0, (size_t)width * sizeof(float));
             continue;
         }
-        const int64_t at = row_at(g, s->c, member, line, cb, y0 + r);
+        const int64_t at = row_at(g, s->c, member, line, ch, y0 + r);
         wino_load_row(bound, s->steps->n, strip + halo * 8, s->x + at, at, g->w);
     }
 }
@@ -133,13 +132,13 @@ static void fill_strip(float *strip, const source *s, const geometry *g, int64_t
 /* The same, rows [4 ty - 1, 4 ty + 5), and the first half of the transform B: that of columns, of which
  * neighbouring tiles share two. */
 static void fill_columns(float *strip, const source *s, const geometry *g, int64_t member, int64_t line,
-                         int64_t cb, const wino_bound *bound) {
+                         int64_t ch, const wino_bound *bound) {
     const int64_t width = strip_row(g), y0 = line % g->down * WINO_OUT - 1;
     wino_rows rows;
     for (int r = 0; r < WINO_IN; r++) {
         const bool inside = y0 + r >= 0 && y0 + r < g->h;
         rows.inside[r] = vi_set(inside ? -1 : 0);
-        rows.at[r] = row_at(g, s->c, member, line, cb, inside ? y0 + r : 0);
+        rows.at[r] = row_at(g, s->c, member, line, ch, inside ? y0 + r : 0);
     }
     rows.edge = y0 < 0 || y0 + WINO_IN > g->h;
     if (s->steps->n > 1) {
@@ -165,17 +164,17 @@ RT_INLINE void transform(float *v, int64_t padded, float *strip, const source *s
     const int64_t row = strip_row(g);
     wino_bound bound[WINO_STEPS_MAX];
     for (int64_t k = 0; k < l.count; k++, v += g->across * padded)
-        for (int64_t cb = 0; cb < (s->c + 7) / 8; cb++) {
-            wino_bind(bound, s->steps, s->in, l.member, cb * 8, s->c);
+        for (int64_t ch = 0; ch < (s->c + 7) / 8 * 8; ch += V_W) {
+            wino_bind(bound, s->steps, s->in, l.member, ch, s->c);
             if (adjoint)
-                fill_strip(strip, s, g, l.member, l.first + k, cb, bound, 0);
+                fill_strip(strip, s, g, l.member, l.first + k, ch, bound, 0);
             else
-                fill_columns(strip, s, g, l.member, l.first + k, cb, bound);
+                fill_columns(strip, s, g, l.member, l.first + k, ch, bound);
             for (int64_t tx = 0; tx < g->across; tx++)
                 if (adjoint)
-                    gradient_tile(v + tx * padded + cb * 8, position, strip + tx * WINO_OUT * 8, row);
+                    gradient_tile(v + tx * padded + ch, position, strip + tx * WINO_OUT * 8, row);
                 else
-                    input_tile(v + tx * padded + cb * 8, position, strip + tx * WINO_OUT * 8, row);
+                    input_tile(v + tx * padded + ch, position, strip + tx * WINO_OUT * 8, row);
         }
 }
 
@@ -212,14 +211,14 @@ typedef struct sink {
     float *sums; /* 2 x channels of a group of lines */
 } sink;
 
-/* A line of a block of channels from its strip to memory. */
+/* A line of a vector of channels from its strip to memory. */
 RT_INLINE void store_strip(const sink *to, float *strip, const geometry *g, int64_t member, int64_t line,
-                           int64_t cb, const wino_bound *bound, const wino_sum_kind kind) {
+                           int64_t ch, const wino_bound *bound, const wino_sum_kind kind) {
     const int64_t y0 = line % g->down * WINO_OUT, rows = RT_MIN(WINO_OUT, g->h - y0);
-    const int64_t at = row_at(g, g->dst_c, member, line, cb, y0);
+    const int64_t at = row_at(g, g->dst_c, member, line, ch, y0);
     wino_sums sums = {.x = NULL};
     if (kind == WINO_PRODUCTS)
-        sums.mean = v_load_part(to->coef + member * to->coef_group + cb * 8, g->dst_c - cb * 8);
+        sums.mean = v_load_part(to->coef + member * to->coef_group + ch, g->dst_c - ch);
     for (int64_t r = 0; r < rows; r++) {
         const int64_t row = at + r * g->w * 8;
         if (kind == WINO_PRODUCTS)
@@ -227,7 +226,7 @@ RT_INLINE void store_strip(const sink *to, float *strip, const geometry *g, int6
         wino_store_row(bound, to->steps->n, to->y + row, strip + r * strip_row(g), row, g->w, &sums, kind);
     }
     if (kind != WINO_NO_SUMS) {
-        float *s = to->sums + cb * 8, *q = s + (g->dst_c + 7) / 8 * 8;
+        float *s = to->sums + ch, *q = s + (g->dst_c + 7) / 8 * 8;
         v_store(s, v_load(s) + (sums.s[0] + sums.s[1]));
         v_store(q, v_load(q) + (sums.q[0] + sums.q[1]));
     }
@@ -272,22 +271,22 @@ RT_INLINE void store_lines(const sink *to, const float *m, float *strip, const g
     wino_bound bound[WINO_STEPS_MAX];
     memset(to->sums, 0, (size_t)(2 * blocks * 8) * sizeof(float));
     for (int64_t k = 0; k < l.count; k++, m += g->across * g->dst_row)
-        for (int64_t cb = 0; cb < blocks; cb++) {
-            wino_bind(bound, to->steps, to->in, l.member, cb * 8, g->dst_c);
+        for (int64_t ch = 0; ch < blocks * 8; ch += V_W) {
+            wino_bind(bound, to->steps, to->in, l.member, ch, g->dst_c);
             if (direct) {
                 const int64_t y0 = (l.first + k) % g->down * WINO_OUT;
-                store_tiles(to, m + cb * 8, g, row_at(g, g->dst_c, l.member, l.first + k, cb, y0), bound,
+                store_tiles(to, m + ch, g, row_at(g, g->dst_c, l.member, l.first + k, ch, y0), bound,
                             position);
                 continue;
             }
             for (int64_t tx = 0; tx < g->across; tx++)
-                output_tile(strip + tx * WINO_OUT * 8, row, m + tx * g->dst_row + cb * 8, position);
+                output_tile(strip + tx * WINO_OUT * 8, row, m + tx * g->dst_row + ch, position);
             if (to->stats == RT_OP_BN_STATS)
-                store_strip(to, strip, g, l.member, l.first + k, cb, bound, WINO_SQUARES);
+                store_strip(to, strip, g, l.member, l.first + k, ch, bound, WINO_SQUARES);
             else if (to->stats == RT_OP_BN_GSTATS)
-                store_strip(to, strip, g, l.member, l.first + k, cb, bound, WINO_PRODUCTS);
+                store_strip(to, strip, g, l.member, l.first + k, ch, bound, WINO_PRODUCTS);
             else
-                store_strip(to, strip, g, l.member, l.first + k, cb, bound, WINO_NO_SUMS);
+                store_strip(to, strip, g, l.member, l.first + k, ch, bound, WINO_NO_SUMS);
         }
 }
 
@@ -304,73 +303,35 @@ static void output_lines(const sink *to, const float *m, float *strip, const geo
  * channels come from afar, and the processor does not look far enough ahead. */
 RT_INLINE void tile(float *c, int64_t ldc, const float *a, int64_t arow, int64_t acol, const float *b,
                     int64_t bstep, int64_t k, bool add, const char *next, int64_t fetch, const int rows) {
-    vf lo[ROWS], hi[ROWS];
+    v16 sum[V16_ROWS];
     if (add) {
-#pragma GCC unroll 6
-        for (int r = 0; r < rows; r++) {
-            lo[r] = v_load(c + r * ldc);
-            hi[r] = v_load(c + r * ldc + 8);
-        }
+#pragma GCC unroll 12
+        for (int r = 0; r < rows; r++)
+            sum[r] = v16_load(c + r * ldc);
     } else { /* a twelfth faster than sums that begin with zero, at 16 channels */
-        const vf y0 = v_load(b), y1 = v_load(b + 8);
-#pragma GCC unroll 6
-        for (int r = 0; r < rows; r++) {
-            const vf x = v_set(a[r * arow]);
-            lo[r] = x * y0;
-            hi[r] = x * y1;
-        }
+        const v16 y = v16_load(b);
+#pragma GCC unroll 12
+        for (int r = 0; r < rows; r++)
+            sum[r] = v16_scale(a[r * arow], y);
         a += acol;
         b += bstep;
         k--;
     }
 #pragma GCC unroll 4
     for (int64_t l = 0; l < k; l++, a += acol, b += bstep) {
-        const vf y0 = v_load(b), y1 = v_load(b + 8);
+        const v16 y = v16_load(b);
         if (next != NULL) {
             __builtin_prefetch(next, 0, 2);
             next += fetch;
         }
-#pragma GCC unroll 6
-        for (int r = 0; r < rows; r++) {
-            const vf x = v_set(a[r * arow]);
-            lo[r] = v_fma(x, y0, lo[r]);
-            hi[r] = v_fma(x, y1, hi[r]);
-        }
+#pragma GCC unroll 12
+        for (int r = 0; r < rows; r++)
+            sum[r] = v16_fma(a[r * arow], y, sum[r]);
     }
-#pragma GCC unroll 6
-    for (int r = 0; r < rows; r++) {
-        v_store(c + r * ldc, lo[r]);
-        v_store(c + r * ldc + 8, hi[r]);
-    }
+#pragma GCC unroll 12
+    for (int r = 0; r < rows; r++)
+        v16_store(c + r * ldc, sum[r]);
 }
-
-/* `count` rows in equal parts of at most ROWS. */
-#define IN_PARTS(count, at, call)                                                                            \
-    do {                                                                                                     \
-        const int64_t parts_ = ((count) + ROWS - 1) / ROWS;                                                  \
-        for (int64_t i_ = 0; i_ < parts_; i_++) {                                                            \
-            const int64_t at = i_ * (count) / parts_;                                                        \
-            switch ((i_ + 1) * (count) / parts_ - at) {                                                      \
-            case 1:                                                                                          \
-                call(1);                                                                                     \
-                break;                                                                                       \
-            case 2:                                                                                          \
-                call(2);                                                                                     \
-                break;                                                                                       \
-            case 3:                                                                                          \
-                call(3);                                                                                     \
-                break;                                                                                       \
-            case 4:                                                                                          \
-                call(4);                                                                                     \
-                break;                                                                                       \
-            case 5:                                                                                          \
-                call(5);                                                                                     \
-                break;                                                                                       \
-            default:                                                                                         \
-                call(6);                                                                                     \
-            }                                                                                                \
-        }                                                                                                    \
-    } while (0)
 
 /* m (tiles, dst) = v (tiles, src) u (src, 16) at one position. Each part of the tiles fetches its share of the
  * block of u behind this one, and of f; f == NULL: all is at hand. */
@@ -380,7 +341,7 @@ static void product(float *m, const float *v, const float *u, const geometry *g,
 #define CALL(n)                                                                                              \
     tile(m + t * g->dst_row, g->dst_row, v + t * g->src_row, g->src_row, 1, u, WINO_BLOCK, g->src_c, false,  \
          NULL, 0, n)
-        IN_PARTS(tiles, t, CALL);
+        V16_PARTS(tiles, t, CALL);
 #undef CALL
         return;
     }
@@ -389,7 +350,7 @@ static void product(float *m, const float *v, const float *u, const geometry *g,
     tile(m + t * g->dst_row, g->dst_row, v + t * g->src_row, g->src_row, 1, u, WINO_BLOCK, g->src_c, false,  \
          next + t * g->src_c * WINO_LINE / tiles, n * WINO_LINE / tiles, n);                                 \
     wino_fetch_some(f)
-    IN_PARTS(tiles, t, CALL);
+    V16_PARTS(tiles, t, CALL);
 #undef CALL
 }
 
@@ -399,7 +360,7 @@ static void product_adjoint(float *du, const float *v, const float *z, const geo
 #define CALL(n)                                                                                              \
     tile(du + i * WINO_BLOCK, WINO_BLOCK, v + i, 1, g->src_row, z, g->dst_row, tiles, add, NULL, 0, n);      \
     wino_fetch_some(f)
-    IN_PARTS(src, i, CALL);
+    V16_PARTS(src, i, CALL);
 #undef CALL
 }
 
@@ -446,7 +407,7 @@ static lines lines_behind(const geometry *g, lines l) {
 
 /* Tiles of the products of `count` rows and `blocks` blocks of 16. */
 static int64_t product_tiles(int64_t count, int64_t blocks) {
-    return WINO_POS * blocks * ((count + ROWS - 1) / ROWS);
+    return WINO_POS * blocks * V16_PARTS_OF(count);
 }
 
 /* ---- forward and backward data ---- */
@@ -751,5 +712,3 @@ REGISTER(conv2d, data_run)
 REGISTER(conv2d_bwd_data, data_run)
 REGISTER(conv2d_bwd_weights, weights_run)
 REGISTER(fused_conv, fused_run)
-
-#endif

@@ -13,8 +13,6 @@
 #include "kern/vec/simd.h"
 #include "kern/vec/wino.h"
 
-#if V_W == 8
-
 #define WINO_STEPS(STEP)                                                                                     \
     STEP(WINO_COPY, x)                                                                                       \
     STEP(WINO_AFFINE, v_fma(a, x, b))                   /* batch normalisation */                            \
@@ -241,5 +239,4 @@ static inline void wino_seal(wino_steps *s) {
         s->step[s->n++] = (wino_step){.kind = WINO_COPY, .tensor = -1, .table = -1};
 }
 
-#endif
 #endif

@@ -1,6 +1,6 @@
 /*
- * vec_wino_tiles.h - the two-dimensional transforms of Winograd's convolutions: one tile of one block of 8
- * channels at a time, in registers as far as they go.
+ * vec_wino_tiles.h - the two-dimensional transforms of Winograd's convolutions: one tile of one vector
+ * of channels at a time, in registers as far as they go.
  *
  *     input_tile      V = B' d B     of 6x6 pixels in a strip whose columns are transformed already
  *     gradient_tile   Z = A y A'     of 4x4 pixels
@@ -13,8 +13,6 @@
 #define RT_KERN_VEC_WINO_TILES_H
 
 #include "kern/vec/wino.h"
-
-#if V_W == 8
 
 RT_INLINE void input_tile(float *v, int64_t position, const float *strip, int64_t row) {
 #pragma GCC unroll 6
@@ -84,11 +82,11 @@ RT_INLINE void output_tile(float *strip, int64_t row, const float *m, int64_t po
 /* dw (o, I, 3, 3) of dU [36][i][16 o] for `count` channels o and src channels i, a vector of o at a time. */
 RT_INLINE void gradient_taps(float *dw, int64_t I, const float *du, const int64_t position, int64_t src,
                              int64_t count) {
-    for (int64_t o = 0; o < count; o += 8)
+    for (int64_t o = 0; o < count; o += V_W)
         for (int64_t i = 0; i < src; i++) {
             const float *u = du + i * WINO_BLOCK + o;
             vf half[WINO_TAPS][WINO_IN], taps[9];
-            float last[8];
+            float last[V_W];
 #pragma GCC unroll 6
             for (int b = 0; b < WINO_IN; b++) {
                 vf a[WINO_IN], t[WINO_TAPS];
@@ -104,16 +102,19 @@ RT_INLINE void gradient_taps(float *dw, int64_t I, const float *du, const int64_
             for (int k = 0; k < WINO_TAPS; k++)
                 wino_taps_adjoint(&taps[k * WINO_TAPS], half[k]);
             v_store(last, taps[8]);
-            v_transpose(taps); /* now eight taps of one channel each */
+#pragma GCC unroll 2
+            for (int k = 0; k < 8; k += V_W)
+                v_transpose(&taps[k]); /* now V_W taps of one channel each */
 #pragma GCC unroll 8
-            for (int l = 0; l < 8; l++)
+            for (int l = 0; l < V_W; l++)
                 if (l < count - o) {
                     float *to = dw + ((o + l) * I + i) * 9;
-                    v_store(to, taps[l]);
+#pragma GCC unroll 2
+                    for (int k = 0; k < 8; k += V_W)
+                        v_store(to + k, taps[k + l]);
                     to[8] = last[l];
                 }
         }
 }
 
-#endif
 #endif

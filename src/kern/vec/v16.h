@@ -1,0 +1,105 @@
+/*
+ * v16.h - products of matrices over blocks of 16 channels, for files whose vectors have 8 lanes at most (V_MOST).
+ *
+ * A v16 is one register where there are such, elsewhere two or four. The product's rows of 16 stay in registers
+ * while its depth goes by: V16_ROWS of them, enough to hide the latency of multiply-adds.
+ */
+#ifndef RT_KERN_VEC_V16_H
+#define RT_KERN_VEC_V16_H
+
+#include "kern/vec/simd.h"
+
+#if V_W > 8
+#error "v16.h is for vectors of 8: define V_MOST before the first header"
+#endif
+
+#if defined(__AVX512F__)
+
+enum { V16_ROWS = 12 };
+#define V16_CASES(call)                                                                                      \
+    V16_CASE(1, call)                                                                                        \
+    V16_CASE(2, call)                                                                                        \
+    V16_CASE(3, call) V16_CASE(4, call) V16_CASE(5, call) V16_CASE(6, call) V16_CASE(7, call)                \
+        V16_CASE(8, call) V16_CASE(9, call) V16_CASE(10, call) V16_CASE(11, call) V16_CASE(12, call)
+typedef float v16 __attribute__((vector_size(64)));
+
+RT_INLINE v16 v16_zero(void) {
+    return (v16)_mm512_setzero_ps();
+}
+RT_INLINE v16 v16_load(const float *p) {
+    return (v16)_mm512_loadu_ps(p);
+}
+RT_INLINE void v16_store_halves(float *lo, float *hi, v16 x) {
+    _mm256_storeu_ps(lo, _mm512_castps512_ps256((__m512)x));
+    _mm256_storeu_ps(hi, _mm512_extractf32x8_ps((__m512)x, 1));
+}
+RT_INLINE void v16_store(float *p, v16 x) {
+    _mm512_storeu_ps(p, (__m512)x);
+}
+RT_INLINE v16 v16_scale(float a, v16 x) {
+    return (v16)_mm512_mul_ps(_mm512_set1_ps(a), (__m512)x);
+}
+RT_INLINE v16 v16_fma(float a, v16 x, v16 y) { /* a x + y */
+    return (v16)_mm512_fmadd_ps(_mm512_set1_ps(a), (__m512)x, (__m512)y);
+}
+
+#else
+
+#if V_W == 8 || defined(__aarch64__) /* which has 32 registers of 4 */
+enum { V16_ROWS = 6 };
+#define V16_CASES(call)                                                                                      \
+    V16_CASE(1, call)                                                                                        \
+    V16_CASE(2, call) V16_CASE(3, call) V16_CASE(4, call) V16_CASE(5, call) V16_CASE(6, call)
+#else
+enum { V16_ROWS = 3 };
+#define V16_CASES(call) V16_CASE(1, call) V16_CASE(2, call) V16_CASE(3, call)
+#endif
+enum { V16_PARTS_EACH = 16 / V_W };
+typedef struct v16 {
+    vf part[V16_PARTS_EACH];
+} v16;
+#define V16_EACH(i) _Pragma("GCC unroll 4") for (int i = 0; i < V16_PARTS_EACH; i++)
+
+RT_INLINE v16 v16_zero(void) {
+    v16 x;
+    V16_EACH(i) x.part[i] = v_set(0.0f);
+    return x;
+}
+RT_INLINE v16 v16_load(const float *p) {
+    v16 x;
+    V16_EACH(i) x.part[i] = v_load(p + i * V_W);
+    return x;
+}
+RT_INLINE void v16_store_halves(float *lo, float *hi, v16 x) {
+    V16_EACH(i) v_store(i * V_W < 8 ? lo + i * V_W : hi + i * V_W - 8, x.part[i]);
+}
+RT_INLINE void v16_store(float *p, v16 x) {
+    v16_store_halves(p, p + 8, x);
+}
+RT_INLINE v16 v16_scale(float a, v16 x) {
+    V16_EACH(i) x.part[i] = v_set(a) * x.part[i];
+    return x;
+}
+RT_INLINE v16 v16_fma(float a, v16 x, v16 y) { /* a x + y */
+    V16_EACH(i) y.part[i] = v_fma(v_set(a), x.part[i], y.part[i]);
+    return y;
+}
+
+#endif
+
+/* `count` rows in equal parts of at most V16_ROWS: call(n), a body for each n, with `at` the first row of n. */
+#define V16_PARTS_OF(count) (((count) + V16_ROWS - 1) / V16_ROWS)
+#define V16_CASE(n, call)                                                                                    \
+    case n:                                                                                                  \
+        call(n);                                                                                             \
+        break;
+#define V16_PARTS(count, at, call)                                                                           \
+    do {                                                                                                     \
+        const int64_t parts_ = V16_PARTS_OF(count);                                                          \
+        for (int64_t i_ = 0; i_ < parts_; i_++) {                                                            \
+            const int64_t at = i_ * (count) / parts_;                                                        \
+            switch ((i_ + 1) * (count) / parts_ - at) { V16_CASES(call) }                                    \
+        }                                                                                                    \
+    } while (0)
+
+#endif
