@@ -37,8 +37,10 @@ typedef struct rt_kern_ctx {
 
 typedef struct rt_kern {
     const char *impl; /* "ref", "avx2", "onednn", "blas" ... */
-    /* true if it can solve this problem with exactly these layouts */
+    /* true if it can solve this problem with exactly these layouts, and is worth it */
     bool (*supports)(const rt_problem *p);
+    /* in words, which problems are worth it; NULL: all it can solve */
+    void (*rule)(rt_str *out);
     /* the layouts it would like for a problem whose descs are all in their current layouts: in[i], *out
      * are preset to those and may be changed. NULL: wants what `any` layout-agnostic kernel wants (see
      * plan/pass_layout.c). */

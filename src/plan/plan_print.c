@@ -2,6 +2,7 @@
  * plan_print.c - a plan as text: what runs when, by which kernel, in which layout, where.
  */
 #include "plan/plan_int.h"
+#include <string.h>
 
 static void print_ref(rt_str *out, const rt_ref *r) {
     static const char *const NAMES[] = {"?",     "slice", "global", "kept", "param",
@@ -66,6 +67,43 @@ static void print_actions(const rt_plan *p, const rt_actions *l, rt_str *out) {
     }
 }
 
+/* Kernels of one name and one rule, and the steps they run. */
+typedef struct used {
+    const rt_kern *kern;
+    int64_t steps;
+} used;
+
+static void print_kernels(const rt_plan *p, rt_str *out) {
+    enum { MOST = 32 };
+    used list[MOST];
+    int n = 0;
+    for (int64_t i = 0; i < p->nstep; i++) {
+        const rt_kern *k = p->step[i].kern;
+        int at = 0;
+        if (k == NULL)
+            continue;
+        while (at < n && (list[at].kern->rule != k->rule || strcmp(list[at].kern->impl, k->impl) != 0))
+            at++;
+        if (at == MOST)
+            continue;
+        if (at == n)
+            list[n++] = (used){.kern = k};
+        list[at].steps++;
+    }
+    rt_str_append(out, "kernels: the first of kern.def whose rule holds\n");
+    for (int i = 0; i < 2 * n; i++) { /* first those with a rule */
+        const used *u = &list[i % n];
+        if ((i < n) != (u->kern->rule != NULL))
+            continue;
+        rt_str_appendf(out, "  %-7s %4lld steps  ", u->kern->impl, (long long)u->steps);
+        if (u->kern->rule != NULL)
+            u->kern->rule(out);
+        else
+            rt_str_append(out, "what is left");
+        rt_str_append(out, "\n");
+    }
+}
+
 void rt_plan_print(const rt_plan *p, rt_str *out) {
     rt_str_appendf(out,
                    "plan: batch %lld in %lld slices of %lld, %d phases, %lld steps, %.1f MFLOP per run\n",
@@ -77,7 +115,9 @@ void rt_plan_print(const rt_plan *p, rt_str *out) {
                    p->const_bytes);
     for (int i = 0; i < RT_PASS_COUNT; i++)
         rt_str_appendf(out, " %s%s", (p->opt.skip & (1u << i)) != 0 ? "-" : "", rt_pass_name((rt_pass)i));
-    rt_str_append(out, "\nprologue\n");
+    rt_str_append(out, "\n");
+    print_kernels(p, out);
+    rt_str_append(out, "prologue\n");
     print_actions(p, &p->prologue, out);
     for (int i = 0; i < p->phases; i++) {
         rt_str_appendf(out, "phase %d, every slice\n", i);

@@ -437,6 +437,8 @@ static void test_fused_convolutions(void **state) {
     net t;
     build(&t, LARGE);
     const rt_plan_options on = {.slice = 4}, off = {.slice = 4, .skip = 1u << RT_PASS_FUSE_CONV};
+    assert_int_equal(count_in_plan(t.g, on, "steps  3x3 convolutions of stride 1"),
+                     1); /* the rule they run by */
     assert_int_equal(count_in_plan(t.g, off, "fused_conv["), 0);
     assert_int_equal(count_in_plan(t.g, on, "fused_conv[bn_apply relu conv2d "), 4);
     assert_int_equal(count_in_plan(t.g, on, "fused_conv[bn_apply relu conv2d add bn_stats]"), 2);
@@ -558,6 +560,7 @@ static void test_print_and_errors(void **state) {
         rt_str_init(&s);
         rt_plan_print(p, &s);
         assert_non_null(strstr(rt_str_text(&s), "phase 0"));
+        assert_non_null(strstr(rt_str_text(&s), "steps  what is left"));
         assert_int_equal(strstr(rt_str_text(&s), "sum over slices") == NULL, rt_plan_slices(p) == 1);
         assert_true(whole == (rt_plan_slices(p) == 1));
         rt_str_deinit(&s);

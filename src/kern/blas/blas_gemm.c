@@ -25,10 +25,15 @@ static bool fits(const rt_problem *p, rt_dtype dtype) {
 }
 
 /* Where cblas_sgemm is clearly faster. */
+enum { PAGE_FLOATS = 512, MIN_DEPTH = 128, MIN_ROWS = 8 };
 static bool collides(const rt_problem *p) {
     rt_gemm g;
-    return fits(p, RT_DTYPE_F32) && rt_gemm_get(&g, p, RT_DTYPE_F32) && !g.tb && g.ldb % 512 == 0 &&
-           g.k >= 128 && g.m >= 8;
+    return fits(p, RT_DTYPE_F32) && rt_gemm_get(&g, p, RT_DTYPE_F32) && !g.tb && g.ldb % PAGE_FLOATS == 0 &&
+           g.k >= MIN_DEPTH && g.m >= MIN_ROWS;
+}
+static void rule_strided(rt_str *out) {
+    rt_str_appendf(out, "products with rows a multiple of %d floats apart, %d or more, of depth %d or more",
+                   PAGE_FLOATS, MIN_ROWS, MIN_DEPTH);
 }
 
 static void layouts(const rt_problem *p, rt_layout *in, rt_layout *out) {
@@ -61,4 +66,4 @@ static void layouts(const rt_problem *p, rt_layout *in, rt_layout *out) {
 GEMM_KERNEL(float, f32, RT_DTYPE_F32, cblas_sgemm)
 GEMM_KERNEL(double, f64, RT_DTYPE_F64, cblas_dgemm)
 const rt_kern rt_k_matmul_f32__blas_strided = {
-    .impl = "blas", .supports = collides, .layouts = layouts, .run = run_f32};
+    .impl = "blas", .supports = collides, .rule = rule_strided, .layouts = layouts, .run = run_f32};

@@ -134,7 +134,12 @@ static bool supports(const rt_problem *p) {
     return is_few(&p->in[p->op == RT_OP_CE_LABEL ? 0 : 1]);
 }
 
+static void rule(rt_str *out) {
+    rt_str_appendf(out, "cross-entropy of at most %d classes", FEW);
+}
+
 #define REGISTER(name)                                                                                       \
-    const rt_kern RT_V(rt_k_##name##_few_f32) = {.impl = RT_V_IMPL, .supports = supports, .run = run_##name};
+    const rt_kern RT_V(rt_k_##name##_few_f32) = {                                                            \
+        .impl = RT_V_IMPL, .supports = supports, .rule = rule, .run = run_##name};
 REGISTER(ce_label)
 REGISTER(ce_label_bwd)

@@ -221,10 +221,10 @@ RT_INLINE void weights_tile(float *dw, const job *j, range y, range x, const flo
             const float *a = from;
 #pragma GCC unroll 4
             for (int64_t n = 0; n < images; n++, a += BLOCK, b += BLOCK) {
-                const v16 y = v16_load(b);
+                const v16 dy = v16_load(b);
 #pragma GCC unroll 12
                 for (int r = 0; r < rows; r++)
-                    sum[r] = v16_fma(a[r], y, sum[r]);
+                    sum[r] = v16_fma(a[r], dy, sum[r]);
             }
         }
     }
@@ -314,6 +314,14 @@ static bool worthwhile(const rt_problem *p) {
     return x[0] >= MIN_IMAGES && x[1] % BLOCK == 0 && y[1] % BLOCK == 0 && w[2] * w[3] > 1;
 }
 
+static void rule(rt_str *out) {
+    rt_str_appendf(
+        out,
+        "convolutions of more than one tap, channels by %d, %d images or more of at most %dx%d pixels; "
+        "weights' gradients: of %d pixels",
+        BLOCK, MIN_IMAGES, MAX_SIDE, MAX_SIDE, MAX_GRADIENT);
+}
+
 static void job_init(job *j, const rt_problem *p) {
     const pass which = pass_of(p->op);
     const int64_t *x = desc_at(p, k_place[which][0])->shape.d, *w = desc_at(p, k_place[which][1])->shape.d;
@@ -378,6 +386,7 @@ static void release(void *state) {
 #define REGISTER(name, run_fn)                                                                               \
     const rt_kern RT_V(rt_k_##name##_rows_f32) = {.impl = "rows",                                            \
                                                   .supports = supports,                                      \
+                                                  .rule = rule,                                              \
                                                   .layouts = layouts,                                        \
                                                   .prepare = prepare,                                        \
                                                   .release = release,                                        \

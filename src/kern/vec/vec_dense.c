@@ -60,6 +60,14 @@ static bool small(const rt_gemm *g) {
     return (g->n <= SMALL_COLUMNS && g->n % V_W != 0) || g->m * g->n <= SMALL_PRODUCT / g->k;
 }
 
+static void rule_special(rt_str *out) {
+    rt_str_appendf(
+        out,
+        "products with a side of %d or less, of %d multiply-adds or fewer, of up to %d columns that fill no "
+        "vector, or with rows a multiple of 2 KiB apart",
+        THIN, SMALL_PRODUCT, SMALL_COLUMNS);
+}
+
 static bool supports_special(const rt_problem *p) {
     rt_gemm g;
     return rt_gemm_get(&g, p, RT_DTYPE_F32) &&
@@ -160,6 +168,9 @@ static bool fused_get(fused *f, const rt_problem *p) {
 }
 
 /* While a pass over C costs more than other kernels would save. */
+static void rule_fused(rt_str *out) {
+    rt_str_appendf(out, "products with bias, ReLU or its mask, up to a depth of %d", FUSED_DEPTH);
+}
 static bool supports_fused(const rt_problem *p) {
     fused f;
     return fused_get(&f, p) && f.g.k <= FUSED_DEPTH;
@@ -189,14 +200,15 @@ static void run_fused(const void *state, const rt_problem *p, void *out, const v
 
 const rt_kern RT_V(rt_k_fused_matmul_f32) = {.impl = RT_V_IMPL,
                                              .supports = supports_fused,
+                                             .rule = rule_fused,
                                              .prepare = prepare_fused,
                                              .release = rt_free,
                                              .run = run_fused};
 
-#define REGISTER(name, which)                                                                                \
+#define REGISTER(name, which, when)                                                                          \
     const rt_kern RT_V(rt_k_##name##_f32) = {                                                                \
-        .impl = RT_V_IMPL, .supports = which, .prepare = prepare, .run = run};
-REGISTER(matmul, supports)
-REGISTER(bmm, supports)
-REGISTER(matmul_special, supports_special)
-REGISTER(bmm_special, supports_special)
+        .impl = RT_V_IMPL, .supports = which, .rule = when, .prepare = prepare, .run = run};
+REGISTER(matmul, supports, NULL)
+REGISTER(bmm, supports, NULL)
+REGISTER(matmul_special, supports_special, rule_special)
+REGISTER(bmm_special, supports_special, rule_special)

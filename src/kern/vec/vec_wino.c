@@ -641,6 +641,15 @@ static bool worthwhile(const rt_problem *p, const job *j) {
     return j->which != BWD_WEIGHTS || pieces_of(&g).at_once || s[1] * d[1] <= MAX_GRADIENT;
 }
 
+static void rule(rt_str *out) {
+    rt_str_appendf(
+        out,
+        "3x3 convolutions of stride 1 with %d channels or more; %d images and %d tiles of %dx%d or more "
+        "in a slice (%d tiles if weights are frozen), half of them image; weights' gradients of "
+        "several groups of tiles up to %d pairs of channels",
+        MIN_CHANNELS, MIN_ROWS, MIN_TILES, WINO_OUT, WINO_OUT, MIN_FROZEN_TILES, MAX_GRADIENT);
+}
+
 static bool supports(const rt_problem *p) {
     job j;
     if (!job_of(p, &j) || !worthwhile(p, &j))
@@ -703,6 +712,7 @@ static void fused_run(const void *state, const rt_problem *p, void *out, const v
 #define REGISTER(name, run_fn)                                                                               \
     const rt_kern RT_V(rt_k_##name##_wino_f32) = {.impl = "wino",                                            \
                                                   .supports = supports,                                      \
+                                                  .rule = rule,                                              \
                                                   .layouts = layouts,                                        \
                                                   .prepare = prepare,                                        \
                                                   .release = release,                                        \
