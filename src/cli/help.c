@@ -216,7 +216,7 @@ void cli_help_program(rt_str *out, bool colour) {
     const cli_verb *list;
     int n = cli_verb_list(&list);
     rt_str_append(out, "retort " RT_VERSION
-                       " - train ensembles of neural networks on CPUs and measure what they do not know\n");
+                       " - train ensembles, distil them into one network, measure what it does not know\n");
     rt_str_appendf(out, "\n%susage:%s retort COMMAND [arguments] [flags]\n", cli_style_on(colour, CLI_BOLD),
                    cli_style_off(colour));
     heading(out, "Commands", colour);

@@ -160,7 +160,7 @@ void cli_man_verb(const cli_verb *v, rt_str *out) {
 void cli_man_program(rt_str *out) {
     const cli_verb *list;
     int n = cli_verb_list(&list);
-    title(out, NULL, "train ensembles of neural networks on CPUs and measure what they do not know");
+    title(out, NULL, "train ensembles, distil them into one network, measure what it does not know");
     rt_str_append(out, ".B retort\n.I COMMAND\n[\\fIarguments\\fR] [\\fIflags\\fR]\n.SH DESCRIPTION\nTrains "
                        "one network or an ensemble, "
                        "evaluates accuracy and calibration, and predicts classes with their uncertainty. "
