@@ -7,4 +7,9 @@ for page in docs/ops.md docs/man/*.1; do
     check "$page is fresh" cmp "$page" "$RT_SOURCE_DIR/$page"
 done
 check "no page is left over" test "$(ls docs/man)" = "$(ls "$RT_SOURCE_DIR/docs/man")"
+"$RT_SOURCE_DIR/tools/results" -n >results.md
+check "docs/results.md is fresh (else: tools/results)" cmp results.md "$RT_SOURCE_DIR/docs/results.md"
+for heading in $(grep '^## ' results.md | tr ' ' '_' | sort | uniq -d); do
+    check "$heading stands once in docs/results.md" false
+done
 finish
