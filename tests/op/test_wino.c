@@ -2,8 +2,9 @@
  * Fused convolutions against the composition of reference kernels in double: every direction with every step
  * of its loads and stores, statistics, edge tiles, channels that fill no block, one and several members.
  *
- * Bound: 2e-5 of the largest element (transforms of F(4x4, 3x3) lose some 1e-6, ARCHITECTURE), statistics
- * likewise of the largest sum.
+ * Every shape has its bound, twice the error that was measured. Transforms of F(4x4, 3x3) lose some 1e-6 of the
+ * largest element, more the more channels are summed, and least where sums run over tiles (gradients of the weights
+ * with batch normalisation before them). Statistics: 2e-5 of the largest sum.
  */
 #include "op/op_problem.h"
 
@@ -16,31 +17,33 @@ typedef struct fused_case {
     char stats;                        /* s: BN_STATS, g: BN_GSTATS, or 0 */
     int32_t members;
     int64_t n, ic, oc, h, w;
+    double bound; /* of the error, in millionths of the largest element */
 } fused_case;
 
 static const fused_case CASES[] = {
-    {"plain", RT_OP_CONV2D, "", "", "", 0, 1, 4, 16, 16, 16, 16},
-    {"pre-activation", RT_OP_CONV2D, "br", "", "a", 's', 1, 4, 16, 32, 16, 16},
-    {"post-activation", RT_OP_CONV2D, "br", "", "h", 's', 1, 5, 32, 16, 14, 14},
-    {"inference", RT_OP_CONV2D, "", "", "bar", 0, 1, 17, 24, 40, 7, 7},
-    {"edges", RT_OP_CONV2D, "ba", "", "r", 's', 1, 5, 12, 20, 30, 13},
-    {"batch ensemble", RT_OP_CONV2D, "brm", "", "ma", 's', 3, 5, 17, 9, 9, 10},
-    {"wide", RT_OP_CONV2D, "br", "", "a", 's', 1, 33, 144, 80, 6, 6},
-    {"frozen, one image", RT_OP_CONV2D, "br", "", "a", 0, 1, 1, 16, 24, 8, 8},
-    {"frozen, few tiles", RT_OP_CONV2D, "br", "", "ba", 0, 1, 2, 72, 64, 6, 7},
-    {"many channels", RT_OP_CONV2D, "", "", "", 0, 1, 19, 256, 128, 4, 4},
-    {"data", RT_OP_CONV2D_BWD_DATA, "", "", "", 0, 1, 4, 16, 16, 16, 16},
-    {"data, masked", RT_OP_CONV2D_BWD_DATA, "g", "", "k", 'g', 1, 4, 16, 32, 16, 16},
-    {"data, skip", RT_OP_CONV2D_BWD_DATA, "ga", "", "am", 'g', 1, 9, 20, 12, 11, 12},
-    {"data, mask of a value", RT_OP_CONV2D_BWD_DATA, "", "", "ax", 'g', 1, 16, 8, 24, 7, 7},
-    {"data, members", RT_OP_CONV2D_BWD_DATA, "mg", "", "mk", 'g', 2, 9, 9, 17, 9, 7},
-    {"weights", RT_OP_CONV2D_BWD_WEIGHTS, "", "", "", 0, 1, 4, 16, 16, 16, 16},
-    {"weights, both loads", RT_OP_CONV2D_BWD_WEIGHTS, "br", "g", "", 0, 1, 5, 16, 32, 14, 14},
-    {"weights, edges", RT_OP_CONV2D_BWD_WEIGHTS, "br", "ga", "", 0, 1, 17, 20, 12, 7, 7},
+    {"plain", RT_OP_CONV2D, "", "", "", 0, 1, 4, 16, 16, 16, 16, 8},
+    {"pre-activation", RT_OP_CONV2D, "br", "", "a", 's', 1, 4, 16, 32, 16, 16, 4},
+    {"post-activation", RT_OP_CONV2D, "br", "", "h", 's', 1, 5, 32, 16, 14, 14, 4},
+    {"inference", RT_OP_CONV2D, "", "", "bar", 0, 1, 17, 24, 40, 7, 7, 5},
+    {"edges", RT_OP_CONV2D, "ba", "", "r", 's', 1, 5, 12, 20, 30, 13, 8},
+    {"batch ensemble", RT_OP_CONV2D, "brm", "", "ma", 's', 3, 5, 17, 9, 9, 10, 4},
+    {"wide", RT_OP_CONV2D, "br", "", "a", 's', 1, 33, 144, 80, 6, 6, 9},
+    {"frozen, one image", RT_OP_CONV2D, "br", "", "a", 0, 1, 1, 16, 24, 8, 8, 4},
+    {"frozen, few tiles", RT_OP_CONV2D, "br", "", "ba", 0, 1, 2, 72, 64, 6, 7, 4},
+    {"many channels", RT_OP_CONV2D, "", "", "", 0, 1, 19, 256, 128, 4, 4, 28},
+    {"data", RT_OP_CONV2D_BWD_DATA, "", "", "", 0, 1, 4, 16, 16, 16, 16, 8},
+    {"data, masked", RT_OP_CONV2D_BWD_DATA, "g", "", "k", 'g', 1, 4, 16, 32, 16, 16, 6},
+    {"data, skip", RT_OP_CONV2D_BWD_DATA, "ga", "", "am", 'g', 1, 9, 20, 12, 11, 12, 6},
+    {"data, mask of a value", RT_OP_CONV2D_BWD_DATA, "", "", "ax", 'g', 1, 16, 8, 24, 7, 7, 9},
+    {"data, members", RT_OP_CONV2D_BWD_DATA, "mg", "", "mk", 'g', 2, 9, 9, 17, 9, 7, 6},
+    {"weights", RT_OP_CONV2D_BWD_WEIGHTS, "", "", "", 0, 1, 4, 16, 16, 16, 16, 11},
+    {"weights, both loads", RT_OP_CONV2D_BWD_WEIGHTS, "br", "g", "", 0, 1, 5, 16, 32, 14, 14, 1},
+    {"weights, edges", RT_OP_CONV2D_BWD_WEIGHTS, "br", "ga", "", 0, 1, 17, 20, 12, 7, 7, 2},
     {"weights, several groups of many channels", RT_OP_CONV2D_BWD_WEIGHTS, "", "", "", 0, 1, 9, 128, 40, 12,
-     12},
-    {"weights, one group of many channels", RT_OP_CONV2D_BWD_WEIGHTS, "br", "g", "", 0, 1, 4, 20, 256, 8, 8},
-    {"weights, members", RT_OP_CONV2D_BWD_WEIGHTS, "brm", "mg", "", 0, 3, 5, 17, 24, 9, 10},
+     12, 12},
+    {"weights, one group of many channels", RT_OP_CONV2D_BWD_WEIGHTS, "br", "g", "", 0, 1, 4, 20, 256, 8, 8,
+     1},
+    {"weights, members", RT_OP_CONV2D_BWD_WEIGHTS, "brm", "mg", "", 0, 3, 5, 17, 24, 9, 10, 1},
 };
 
 /* A problem under construction: descs, in PLAIN, and values in double. */
@@ -225,7 +228,7 @@ static void check(const rt_kern *k, const fused_case *c) {
     assert_true(op_run(rt_kern_ref(RT_OP_FUSED_CONV, RT_DTYPE_F64), &f.p, want, (const void *const *)f.value,
                        (rt_kern_ctx){0}));
     run_kernel(k, &f, got, c->stats != 0 ? side : NULL);
-    const double bound = 2e-5 * largest(want, n);
+    const double bound = c->bound * 1e-6 * largest(want, n);
     for (int64_t i = 0; i < n; i++)
         if (!(fabs((double)got[i] - want[i]) <= bound))
             fail_msg("%s: element %lld is %.9g, wanted %.9g", c->name, (long long)i, (double)got[i], want[i]);
