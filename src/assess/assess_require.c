@@ -11,6 +11,30 @@
 
 static const char *const op_text[] = {"<", "<=", ">", ">="};
 
+/* The metric whose name is most like text, or NULL; *same: it is that name. */
+static const char *metric_like(const char *text, bool *same) {
+    const rt_metric_info *list;
+    const char *names[RT_METRICS_MAX];
+    const int n = rt_metric_list(&list);
+    *same = false;
+    for (int i = 0; i < n; i++) {
+        names[i] = list[i].name;
+        *same = *same || strcmp(text, names[i]) == 0;
+    }
+    const int64_t near = rt_str_nearest(text, names, n);
+    return near >= 0 ? names[near] : NULL;
+}
+
+/* A path may lead to any number of an assessment, but a name that is almost a metric's is an error, which is
+ * better known before minutes of evaluation than behind them. */
+static rt_status check_name(const char *path) {
+    bool same;
+    const char *near = metric_like(path, &same);
+    RT_FAIL_IF(!same && near != NULL && strchr(path, '.') == NULL, RT_E_USAGE,
+               "--require: no metric is called '%s'; did you mean '%s'?", path, near);
+    return RT_OK;
+}
+
 rt_status rt_requirement_parse(rt_requirement *out, const char *text) {
     const size_t at = strcspn(text, "<>=");
     const char *s = text + at;
@@ -32,7 +56,7 @@ rt_status rt_requirement_parse(rt_requirement *out, const char *text) {
         n--;
     RT_FAIL_IF(!rt_parse_f64(s, n, false, &out->bound), RT_E_USAGE,
                "--require: '%.*s' in '%s' is not a number", (int)n, s, text);
-    return RT_OK;
+    return check_name(out->path);
 }
 
 static bool holds(rt_require_op op, double v, double bound) {
@@ -54,16 +78,9 @@ rt_status rt_requirement_check(const rt_requirement *r, const rt_assessment *a, 
     double v;
     const char *reason;
     char bound[40], value[40];
-    const rt_metric_info *list;
-    const char *names[RT_METRICS_MAX];
-    if (!rt_assessment_value(a, r->path, &v, &reason)) {
-        const int n = rt_metric_list(&list);
-        for (int i = 0; i < n; i++)
-            names[i] = list[i].name;
-        const int64_t near = rt_str_nearest(r->path, names, n);
-        RT_FAIL(RT_E_USAGE, "--require: %s has no number '%s'%s%s%s", a->info.run, r->path,
-                near >= 0 ? "; did you mean '" : "", near >= 0 ? names[near] : "", near >= 0 ? "'?" : "");
-    }
+    if (!rt_assessment_value(a, r->path, &v, &reason))
+        RT_FAIL(RT_E_USAGE, "--require: %s has no number '%s'; 'retort eval --json' shows which there are",
+                a->info.run, r->path);
     if (holds(r->op, v, r->bound))
         return RT_OK;
     rt_format_f64(bound, r->bound);

@@ -92,7 +92,9 @@ check "the other run is named, too" grep -q 'one: nll is .*one: test.temperature
 run eval ens $data --require 'nll'
 expect 2 "no comparison" "not a requirement"
 run eval ens $data $few --require 'nlll<1'
-expect 2 "no number 'nlll'" "an unknown metric in a requirement"
+expect 2 "no metric is called 'nlll'; did you mean 'nll'?" "an unknown metric in a requirement"
+run eval ens $data $few --require 'test.sharpness<1'
+expect 2 "no number 'test.sharpness'" "a number that is not there"
 cat >eval.yaml <<'END'
 data: spiral:n=60,noise=0.2
 bootstrap: 0
