@@ -38,8 +38,9 @@ static void say_summary(rt_cli *c, const rt_train_result *r) {
     else
         cli_say(&c->term, "trained %d %s of %s on %s", r->members, r->members == 1 ? "network" : "networks",
                 c->config.arch, c->config.data);
-    cli_say(&c->term, "  %-16s %lld epochs, %s steps in %.1f s, %s samples/s", "work", (long long)r->epochs,
-            cli_count(steps, r->steps), r->seconds, cli_si(rate, r->samples_per_s));
+    cli_say(&c->term, "  %-16s %lld %s, %s steps in %.1f s, %s samples/s", "work", (long long)r->epochs,
+            r->epochs == 1 ? "epoch" : "epochs", cli_count(steps, r->steps), r->seconds,
+            cli_si(rate, r->samples_per_s));
     cli_say(&c->term, "  %-16s %s%s", "parameters", cli_count(params, r->parameters),
             r->members == 1 ? "" : " each");
     say_number(c, "train loss", r->train_loss, 1, "");

@@ -1,10 +1,13 @@
 /*
  * help.c - what the program says about itself on a terminal. Nothing is written twice: verbs come from
- * verbs.def, flags with defaults and ranges from params.def, architectures and data sets from their own
- * lists.
+ * verbs.def, flags with defaults and ranges from params.def; architectures, methods, data sets and whatever
+ * else has names from their own lists.
  */
+#include "average/average.h"
 #include "cli/cli.h"
+#include "distill/distill.h"
 #include "kern/kern.h"
+#include "perturb/perturb.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -49,6 +52,11 @@ void cli_param_range(const rt_param_info *p, rt_str *out) {
         rt_str_appendf(out, "%s to %s", lo, hi);
 }
 
+/* Help that says "unless told" names what stands in for the default in some cases. */
+bool cli_param_has_exceptions(const rt_param_info *p) {
+    return strstr(p->help, "unless told") != NULL;
+}
+
 /* ---- text ---- */
 
 /* Appends words, breaking lines at the width; the cursor is at column `at`, later lines begin at `indent`. */
@@ -91,13 +99,20 @@ static void flag_help(rt_str *text, const rt_param_info *p) {
     rt_str_init(&range);
     cli_param_range(p, &range);
     rt_str_append(text, p->help);
+    const char *otherwise = cli_param_has_exceptions(p) ? "else " : "";
     bool numeric = p->kind == RT_KIND_I64 || p->kind == RT_KIND_F64;
+    const bool listed = p->kind == RT_KIND_ENUM && p->meta; /* else choices stand beside the flag */
+    for (const char *s = listed ? p->choices : ""; *s;) {
+        size_t n = strcspn(s, "|");
+        rt_str_appendf(text, "%s%.*s", s == p->choices ? ": " : " | ", (int)n, s);
+        s += n + (s[n] == '|');
+    }
     if (p->kind == RT_KIND_BOOL)
         rt_str_append(text, strcmp(p->def, "true") == 0 ? " [on]" : "");
     else if (p->def && numeric)
-        rt_str_appendf(text, " [%s; %s]", p->def, rt_str_text(&range));
+        rt_str_appendf(text, " [%s%s; %s]", otherwise, p->def, rt_str_text(&range));
     else if (p->def)
-        rt_str_appendf(text, " [%s]", p->def);
+        rt_str_appendf(text, " [%s%s]", otherwise, p->def);
     if (p->kind == RT_KIND_LIST)
         rt_str_append(text, "; may be repeated");
     rt_str_deinit(&range);
@@ -109,7 +124,7 @@ static void print_flag(void *user, const char *group, const rt_param_info *p) {
         heading(w->out, group, w->colour);
         return;
     }
-    char flag[96], letter[8] = "    ";
+    char flag[160], letter[8] = "    ";
     if (p->alias && strlen(p->alias) == 1)
         snprintf(letter, sizeof letter, "-%s, ", p->alias);
     bool no = p->kind == RT_KIND_BOOL && strcmp(p->def, "true") == 0;
@@ -147,7 +162,43 @@ static bool knows(const cli_verb *v, const char *key) {
     return false;
 }
 
+/* What distillations are made of. */
+static void distill_forms(const cli_verb *v, cli_form_fn fn, void *user) {
+    if (v->bit & RT_VERB_DISTILL) {
+        char text[160];
+        for (int i = 0; i < rt_method_count(); i++) {
+            const rt_method *m = rt_method_get(i);
+            const bool paper = strcmp(m->paper, "-") != 0;
+            snprintf(text, sizeof text, "%s%s%s%s", m->meaning, paper ? " (" : "", paper ? m->paper : "",
+                     paper ? ")" : "");
+            fn(user, "Methods of distill", m->name, text);
+        }
+    }
+    if (knows(v, "student"))
+        for (int i = 0; i < rt_student_count(); i++)
+            fn(user, "Students", rt_student_get(i).form, rt_student_get(i).meaning);
+    if (knows(v, "objective")) {
+        const rt_objective *const *list;
+        int n = rt_objective_list(&list);
+        for (int i = 0; i < n; i++)
+            fn(user, "Objectives", list[i]->name, list[i]->meaning);
+    }
+    if (knows(v, "perturb")) {
+        const rt_perturb *const *list;
+        int n = rt_perturb_list(&list);
+        for (int i = 0; i < n; i++)
+            fn(user, "Perturbations", list[i]->name, list[i]->meaning);
+    }
+}
+
 void cli_verb_forms(const cli_verb *v, cli_form_fn fn, void *user) {
+    distill_forms(v, fn, user);
+    if (v->bit & RT_VERB_AVERAGE) {
+        const rt_average_method *list;
+        int n = rt_average_method_list(&list);
+        for (int i = 0; i < n; i++)
+            fn(user, "Methods of average", list[i].name, list[i].meaning);
+    }
     if (knows(v, "arch")) {
         const rt_arch_info *archs;
         int n = rt_arch_list(&archs);
@@ -227,7 +278,9 @@ void cli_help_program(rt_str *out, bool colour) {
     rt_str_append(out,
                   "\n'retort COMMAND --help' explains a command, 'retort --version' tells what is built in.\n"
                   "Exit codes: 0 ok, 1 failed, 2 usage, 3 bad input data, 4 interrupted (state saved),\n"
-                  "            5 a metric did not meet what --require asks.\n");
+                  "            5 a metric did not meet what --require asks.\n"
+                  "Environment: NO_COLOR (no colours), RETORT_ISA=plain|avx2|avx512 (no better instructions "
+                  "than these).\n");
 }
 
 void cli_help_version(rt_str *out) {

@@ -83,7 +83,7 @@ static void man_flag(void *user, const char *group, const rt_param_info *p) {
     if (p->kind == RT_KIND_BOOL)
         rt_str_append(out, no ? " Default: on." : "");
     else if (p->def) {
-        rt_str_append(out, " Default: ");
+        rt_str_append(out, cli_param_has_exceptions(p) ? " Otherwise: " : " Default: ");
         roff(out, p->def);
         rt_str_append(out, ".");
     }
@@ -162,20 +162,24 @@ void cli_man_program(rt_str *out) {
     int n = cli_verb_list(&list);
     title(out, NULL, "train ensembles, distil them into one network, measure what it does not know");
     rt_str_append(out, ".B retort\n.I COMMAND\n[\\fIarguments\\fR] [\\fIflags\\fR]\n.SH DESCRIPTION\nTrains "
-                       "one network or an ensemble, "
-                       "evaluates accuracy and calibration, and predicts classes with their uncertainty. "
-                       "Results go to standard output, "
+                       "ensembles of neural networks, distils or averages them into one, measures accuracy, "
+                       "calibration and uncertainty, and predicts. Results go to standard output, "
                        "everything else to standard error.\n.SH COMMANDS\n");
     for (int i = 0; i < n; i++) {
         rt_str_appendf(out, ".TP\n\\fBretort\\-%s\\fR(1)\n", list[i].name);
         roff(out, list[i].summary);
         rt_str_append_char(out, '\n');
     }
-    rt_str_append(out, ".SH CONFIGURATION\nEvery flag is also a key of a YAML file given by "
-                       "\\fB\\-\\-config\\fR; flags win. Unknown "
-                       "flags and keys are errors.\n.SH ENVIRONMENT\n.TP\n\\fBNO_COLOR\\fR\nno colours when "
-                       "set\n.TP\n\\fBRETORT_ISA\\fR\n"
-                       "plain, avx2 or avx512: the best instruction set to use\n");
+    rt_str_append(out,
+                  ".SH CONFIGURATION\nEvery flag is also a key of a YAML file given by "
+                  "\\fB\\-\\-config\\fR; flags win. Unknown "
+                  "flags and keys are errors.\n.SH ENVIRONMENT\n.TP\n\\fBNO_COLOR\\fR\nno colours when "
+                  "set\n.TP\n\\fBRETORT_ISA\\fR\n"
+                  "plain, avx2 or avx512: no better instruction set than this is used, by oneDNN neither. "
+                  "For tests: results of two instruction sets differ by rounding\n"
+                  ".TP\n\\fBHOME\\fR\nwhat ~/ at the beginning of a path stands for\n"
+                  ".TP\n\\fBTERM\\fR, \\fBCOLUMNS\\fR, \\fBLC_ALL\\fR, \\fBLC_CTYPE\\fR, \\fBLANG\\fR\n"
+                  "colours and a progress bar unless TERM is dumb; width; UTF\\-8 in the bar\n");
     rt_str_append(out, EXIT_STATUS);
     rt_str_append(out, ".SH EXAMPLES\n");
     for (int i = 0; i < n; i++)

@@ -18,6 +18,17 @@ done
 run train --help
 check "help shows defaults and ranges" grep -qF '[10; 0 to 1000000]' out
 
+run predict --help
+check "choices are whole" grep -q 'knowledge_variance \[else entropy\]' out
+run average --help
+check "help of average: its own methods, with their default" grep -q '^  greedy-soup' out
+check "a default with exceptions is called one" grep -q '\[else kd\]' out
+run distill --help
+check "help of distill: methods with their papers" grep -q '^  hydra .*(Tran et al. 2020)' out
+for name in dirichlet gaussian-kd conf-ods; do
+    check "help of distill names $name" grep -q "^  $name " out
+done
+
 run --version
 check "--version: version, instruction set, kernels" grep -q "^instruction set" out
 run
