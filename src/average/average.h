@@ -180,7 +180,7 @@ typedef struct rt_average_board {                   /* scores on some rows */
 typedef struct rt_average_result {
     int models, used;
     int64_t parameters;
-    bool regression;
+    bool regression, distilled; /* distilled: no mean any more */
     double seconds;
     rt_average_board valid, test;
 } rt_average_result;

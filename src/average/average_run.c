@@ -258,6 +258,7 @@ rt_status rt_average_run(rt_config *c, const char *const *runs, int nruns, rt_po
         RT_TRY_GOTO(rt_average_refresh_bn(&a, a.out, 0));
     }
     out->regression = a.regression;
+    out->distilled = a.distilled;
     RT_TRY_GOTO(score_all(&a, out));
     out->models = a.models;
     for (int m = 0; m < a.models; m++)

@@ -70,7 +70,7 @@ static void print_table(const rt_average_result *r, rt_str *out, bool colour) {
     row(&t, models, b, (rt_average_score[]){b[0].mean, b[1].mean});
     row(&t, "  best of them", b, (rt_average_score[]){b[0].best, b[1].best});
     row(&t, "  their ensemble", b, (rt_average_score[]){b[0].ensemble, b[1].ensemble});
-    snprintf(models, sizeof models, "average of %d", r->used);
+    snprintf(models, sizeof models, "average of %d%s", r->used, r->distilled ? ", distilled" : "");
     row(&t, models, b, (rt_average_score[]){b[0].average, b[1].average});
     cli_table_print(&t, out, colour);
     cli_table_deinit(&t);
@@ -89,11 +89,13 @@ static rt_status print_result(rt_cli *c, const rt_average_result *r) {
         rt_json_i64(&j, "models", r->models);
         rt_json_i64(&j, "used", r->used);
         rt_json_i64(&j, "parameters", r->parameters);
+        rt_json_bool(&j, "distilled", r->distilled);
         rt_average_write_scores(&j, r);
         st = cli_json_end(c, &j);
     } else {
         print_table(r, &out, c->term.colour_out);
         st = cli_print(&out);
+        cli_say(&c->term, "saved in %s", c->config.out);
     }
     rt_str_deinit(&out);
     return st;

@@ -16,6 +16,8 @@ run average teacher $data --out unsaid --quiet --threads 3
 expect 0 "" "no method: perm"
 check "with other threads: the same model" same_files perm unsaid model.safetensors
 check "config.yaml says so" grep -q 'method: "perm"' unsaid/config.yaml
+run average teacher $data --out plain --quiet --perm-distill 0
+check "and of a mean" grep -q '^average of 3 ' out
 check "a picture of a permutation" test -s match/pictures/P-layers.0-1.png
 for key in row_entropy distance_after std_after correlation_after interpolation permuted ensemble; do
     check "metrics.json has $key" grep -q "\"$key\"" match/metrics.json
