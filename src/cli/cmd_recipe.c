@@ -88,7 +88,7 @@ static int count_done(const rt_recipe *r) {
 /* What it will take: said before anything is started. */
 static void append_needs(rt_str *out, const rt_recipe *r) {
     rt_str_appendf(out,
-                   "scale %s: %d commands, %d finished; about %s minutes, %s of memory, %s on disk (on two "
+                   "scale %s: %d commands, %d finished; about %s min, %s of memory, %s on disk (on two "
                    "cores with AVX2)",
                    strrchr(rt_recipe_dir(r), '/') + 1, rt_recipe_jobs(r), count_done(r),
                    rt_recipe_text(r, "scale.minutes"), rt_recipe_text(r, "scale.memory"),
