@@ -430,7 +430,7 @@
      ['Training accuracy', 'train_accuracy', 'accuracy', {}], ['Learning rate', 'lr', 'learning rate', {beginAtZero: true}], ['Temperature', 'temperature', 'temperature', {beginAtZero: true}]].forEach(function (f) {
       if (!runs.some(function (r) { return some(r.log[f[1]]); })) return;
       figure(id, f[0], function () {
-        return config(shown(function (r) { return some(r.log[f[1]]); }).map(function (r) { return line(r, column(r, f[1]), {pointRadius: 0}); }), axis('epoch', {ticks: {precision: 0, maxTicksLimit: 7, color: css('--dim')}}), axis(f[2], f[3]));
+        return config(shown(function (r) { return some(r.log[f[1]]); }).map(function (r) { var pts = column(r, f[1]); return line(r, pts, {pointRadius: pts.length === 1 ? 3 : 0}); }), axis('epoch', {ticks: {precision: 0, maxTicksLimit: 7, color: css('--dim')}}), axis(f[2], f[3]));
       });
     });
   };

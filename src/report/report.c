@@ -186,10 +186,16 @@ static void put_thousands(rt_str *out, double v) {
 static void put_summary(const rt_report *p, rt_str *out) {
     const char *data = NULL;
     double rows;
-    for (int i = 0; i < p->n && !data; i++)
-        data = rt_report_text(p->runs[i].root, "evaluation/data");
+    int evaluated = 0;
+    for (int i = 0; i < p->n; i++) {
+        const char *d = rt_report_text(p->runs[i].root, "evaluation/data");
+        evaluated += d != NULL;
+        data = data ? data : d;
+    }
     rt_str_appendf(out, "%d run%s", p->n, p->n == 1 ? "" : "s");
     if (data && p->comparable) {
+        if (evaluated < p->n)
+            rt_str_appendf(out, ", %d of them evaluated", evaluated);
         rt_str_append(out, " on ");
         rt_report_escape(out, data);
         for (int i = 0; i < p->n; i++)

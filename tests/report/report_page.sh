@@ -18,6 +18,7 @@ check "below 5 MB" test "$(wc -c <all.html)" -lt 5000000
 
 run report "$runs/teacher" "$runs/unfinished" --title 'a <b> & c' --out two.html --json
 expect 0 "" "two runs, with a heading"
+check "runs that were not evaluated are not counted as such" grep -q "2 runs, 1 of them evaluated on fashion-mnist" two.html
 check "the heading is escaped" grep -q '<h1>a &lt;b&gt; &amp; c</h1>' two.html
 check "one JSON object" json out
 check "which says how many are evaluated" grep -q '"runs":2,"evaluated":1' out
