@@ -1,5 +1,5 @@
 # The front door. `make` builds build/retort; `make check` tests it; `make demo` shows it.
-.PHONY: all demo check check-long bench install format clean oracle
+.PHONY: all demo check check-long bench install format clean
 PREFIX ?= /usr/local
 BUILD := build
 NINJA := ninja -C $(BUILD)

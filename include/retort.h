@@ -14,7 +14,8 @@
  *
  * Threads: a model is immutable and may be shared. A session is the scratch memory of one thread; it never
  * locks and, once created, never allocates. The library never prints, exits or aborts, and has no global
- * state but a thread-local error record and the log callback.
+ * state but a thread-local error record, the log callback and the instruction set it found (once; the
+ * environment variable RETORT_ISA may lower it).
  */
 #ifndef RETORT_H
 #define RETORT_H
@@ -85,6 +86,7 @@ typedef struct rt_prediction {
     float *data_variance;
     float *knowledge_variance;
 } rt_prediction;
+/* x: (rows, rt_model_row), finite numbers; at most as many rows as the session was made for. */
 rt_status rt_session_run(rt_session *s, const float *x, int64_t rows, const rt_prediction *out);
 
 /* ---- training
