@@ -15,7 +15,7 @@
  * Threads: a model is immutable and may be shared. A session is the scratch memory of one thread; it never
  * locks and, once created, never allocates. The library never prints, exits or aborts, and has no global
  * state but a thread-local error record, the log callback and the instruction set it found (once; the
- * environment variable RETORT_ISA may lower it).
+ * environment variable RETORT_ISA=none|plain|avx2|avx512 may lower it).
  */
 #ifndef RETORT_H
 #define RETORT_H

@@ -275,16 +275,16 @@ void cli_help_program(rt_str *out, bool colour) {
         rt_str_appendf(out, "  %s%-9s%s%s\n           %s%s%s\n", cli_style_on(colour, CLI_CYAN), list[i].name,
                        cli_style_off(colour), list[i].summary, cli_style_on(colour, CLI_DIM), list[i].example,
                        cli_style_off(colour));
-    rt_str_append(out,
-                  "\n'retort COMMAND --help' explains a command, 'retort --version' tells what is built in.\n"
-                  "Exit codes: 0 ok, 1 failed, 2 usage, 3 bad input data, 4 interrupted (state saved),\n"
-                  "            5 a metric did not meet what --require asks.\n"
-                  "Environment: NO_COLOR (no colours), RETORT_ISA=plain|avx2|avx512 (no better instructions "
-                  "than these).\n");
+    rt_str_append(
+        out, "\n'retort COMMAND --help' explains a command, 'retort --version' tells what is built in.\n"
+             "Exit codes: 0 ok, 1 failed, 2 usage, 3 bad input data, 4 interrupted (state saved),\n"
+             "            5 a metric did not meet what --require asks.\n"
+             "Environment: NO_COLOR (no colours), RETORT_ISA=none|plain|avx2|avx512 (no better instructions "
+             "than these).\n");
 }
 
 void cli_help_version(rt_str *out) {
-    static const char *const isa[] = {"plain C", "AVX2 + FMA", "AVX-512"};
+    static const char *const isa[] = {"none of the vector kernels", "plain C", "AVX2 + FMA", "AVX-512"};
     rt_str_append(out, "retort " RT_VERSION "\n");
     rt_str_appendf(out, "instruction set  %s\n", isa[rt_cpu_isa()]);
     rt_str_appendf(out, "kernels          reference, vector%s%s\n", RT_WITH_ONEDNN ? ", oneDNN" : "",

@@ -170,16 +170,18 @@ void cli_man_program(rt_str *out) {
         roff(out, list[i].summary);
         rt_str_append_char(out, '\n');
     }
-    rt_str_append(out,
-                  ".SH CONFIGURATION\nEvery flag is also a key of a YAML file given by "
-                  "\\fB\\-\\-config\\fR; flags win. Unknown "
-                  "flags and keys are errors.\n.SH ENVIRONMENT\n.TP\n\\fBNO_COLOR\\fR\nno colours when "
-                  "set\n.TP\n\\fBRETORT_ISA\\fR\n"
-                  "plain, avx2 or avx512: no better instruction set than this is used, by oneDNN neither. "
-                  "For tests: results of two instruction sets differ by rounding\n"
-                  ".TP\n\\fBHOME\\fR\nwhat ~/ at the beginning of a path stands for\n"
-                  ".TP\n\\fBTERM\\fR, \\fBCOLUMNS\\fR, \\fBLC_ALL\\fR, \\fBLC_CTYPE\\fR, \\fBLANG\\fR\n"
-                  "colours and a progress bar unless TERM is dumb; width; UTF\\-8 in the bar\n");
+    rt_str_append(
+        out,
+        ".SH CONFIGURATION\nEvery flag is also a key of a YAML file given by "
+        "\\fB\\-\\-config\\fR; flags win. Unknown "
+        "flags and keys are errors.\n.SH ENVIRONMENT\n.TP\n\\fBNO_COLOR\\fR\nno colours when "
+        "set\n.TP\n\\fBRETORT_ISA\\fR\n"
+        "plain, avx2 or avx512: no better instruction set than this is used, by oneDNN neither; none: no "
+        "vector kernels but oneDNN's. "
+        "For tests: results of two instruction sets differ by rounding\n"
+        ".TP\n\\fBHOME\\fR\nwhat ~/ at the beginning of a path stands for\n"
+        ".TP\n\\fBTERM\\fR, \\fBCOLUMNS\\fR, \\fBLC_ALL\\fR, \\fBLC_CTYPE\\fR, \\fBLANG\\fR\n"
+        "colours and a progress bar unless TERM is dumb; width; UTF\\-8 in the bar\n");
     rt_str_append(out, EXIT_STATUS);
     rt_str_append(out, ".SH EXAMPLES\n");
     for (int i = 0; i < n; i++)

@@ -3,7 +3,8 @@
  *
  * AVX2 means AVX2 and FMA; AVX512 means F, DQ, BW and VL, what the vector files are compiled for. Asked once;
  * RETORT_ISA can only lower the answer, so that a slow path can be tested on a fast machine but never the
- * other way round.
+ * other way round. NONE leaves our vector kernels out altogether: what oneDNN, BLAS and the reference compute is what
+ * they are compared with.
  */
 #include "kern/kern.h"
 
@@ -29,7 +30,8 @@ static rt_isa lower(rt_isa have) {
     static const struct {
         const char *name;
         rt_isa isa;
-    } names[] = {{"plain", RT_ISA_PLAIN}, {"avx2", RT_ISA_AVX2}, {"avx512", RT_ISA_AVX512}};
+    } names[] = {
+        {"none", RT_ISA_NONE}, {"plain", RT_ISA_PLAIN}, {"avx2", RT_ISA_AVX2}, {"avx512", RT_ISA_AVX512}};
     const char *want = getenv("RETORT_ISA");
     if (!want)
         return have;

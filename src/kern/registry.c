@@ -81,10 +81,12 @@ static const entry entries[] = {
 rt_status rt_kern_list(rt_op op, rt_dtype dtype, unsigned mask, const rt_kern **list, int cap, int *n) {
     RT_FAIL_IF(op <= RT_OP_NONE || op >= RT_OP_COUNT, RT_E_USAGE, "operation %d does not exist", (int)op);
     const rt_isa isa = rt_cpu_isa();
+    if (isa == RT_ISA_NONE)
+        mask &= ~(unsigned)RT_KERN_VEC;
     int count = 0;
     for (int64_t i = 0; i < RT_COUNT(entries); i++) {
         const entry *e = &entries[i];
-        if (e->op != op || e->dtype != dtype || !(e->family & mask) || e->isa > isa)
+        if (e->op != op || e->dtype != dtype || !(e->family & mask) || e->isa > RT_MAX(isa, RT_ISA_PLAIN))
             continue;
         RT_FAIL_IF(count >= cap, RT_E_USAGE, "%s: more than %d kernels", rt_op_get(op)->name, cap);
         list[count++] = e->kern;

@@ -175,12 +175,13 @@ static rt_status put_notices(const rt_report *p, rt_str *hint, rt_str *out) {
     return RT_OK;
 }
 
-static void put_thousands(rt_str *out, double v) {
-    long long n = (long long)v;
-    if (n >= 1000)
-        rt_str_appendf(out, "%lld,%03lld", n / 1000, n % 1000);
-    else
+static void put_thousands(rt_str *out, long long n) {
+    if (n >= 1000) {
+        put_thousands(out, n / 1000);
+        rt_str_appendf(out, ",%03lld", n % 1000);
+    } else {
         rt_str_appendf(out, "%lld", n);
+    }
 }
 
 static void put_summary(const rt_report *p, rt_str *out) {
@@ -201,7 +202,7 @@ static void put_summary(const rt_report *p, rt_str *out) {
         for (int i = 0; i < p->n; i++)
             if (rt_report_number(p->runs[i].root, "evaluation/sets/test/rows", &rows)) {
                 rt_str_append(out, ", ");
-                put_thousands(out, rows);
+                put_thousands(out, (long long)rows);
                 rt_str_append(out, " test rows");
                 break;
             }

@@ -210,10 +210,10 @@ static rt_status make_phases(rt_trainer *t, const rt_method *m, const rt_objecti
  * tames them: 0.1 diverges there. The likelihood of a Dirichlet is climbed by Adam, as in its paper. */
 static void resolve_rate(rt_trainer *t, const rt_objective *o) {
     rt_config *c = &t->config;
-    if (rt_config_is_set(c, "lr"))
-        return;
     if (t->verb == RT_VERB_DISTILL && strcmp(o->name, "end2") == 0 && !rt_config_is_set(c, "optimiser"))
         c->optimiser = "adam";
+    if (rt_config_is_set(c, "lr"))
+        return;
     if (strcmp(c->optimiser, "sgd") != 0) {
         c->lr = 0.001;
     } else if (t->verb == RT_VERB_DISTILL && c->arch && rt_str_starts(c->arch, "mlp")) {

@@ -44,6 +44,8 @@ run distill $data --out none
 expect 2 "teacher" "no teacher"
 run distill --teacher teacher $data --method latent-be --student latent-be:5 --out none
 expect 2 "pairs each student member" "members that do not pair"
+run distill --teacher teacher $data --method end2 --lr 0.002 --epochs 1 --out rated
+check "a rate leaves EnD2 its Adam" grep -q '^optimiser: adam' rated/config.yaml
 run distill --teacher teacher $data --method end2 --perturb tdiv-sdiv --out none
 expect 2 "perturbation" "a perturbation that does not fit"
 run distill --teacher teacher --data spiral:n=60,arms=2 --out none

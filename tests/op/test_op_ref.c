@@ -218,6 +218,7 @@ static rt_isa isa_of_child(const char *name) {
 
 static void test_isa(void **state) {
     (void)state;
+    assert_int_equal(isa_of_child("none"), RT_ISA_NONE);
     assert_int_equal(isa_of_child("plain"), RT_ISA_PLAIN);
     const rt_isa avx2 = isa_of_child("avx2"), avx512 = isa_of_child("avx512"),
                  odd = isa_of_child("no such thing");

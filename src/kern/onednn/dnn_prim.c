@@ -20,8 +20,10 @@ static dnnl_engine_t g_engine;
 static void make_engine(void) {
     /* RETORT_ISA lowers the library's choice too; refused, harmlessly, if the host program has already used
      * the library. */
-    if (rt_cpu_isa() != RT_ISA_AVX512)
-        (void)dnnl_set_max_cpu_isa(rt_cpu_isa() == RT_ISA_AVX2 ? dnnl_cpu_isa_avx2 : dnnl_cpu_isa_sse41);
+    if (rt_cpu_isa() == RT_ISA_AVX2)
+        (void)dnnl_set_max_cpu_isa(dnnl_cpu_isa_avx2);
+    if (rt_cpu_isa() == RT_ISA_PLAIN)
+        (void)dnnl_set_max_cpu_isa(dnnl_cpu_isa_sse41);
     if (dnnl_engine_create(&g_engine, dnnl_cpu, 0) != dnnl_success)
         g_engine = NULL;
 }
