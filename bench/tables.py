@@ -1,4 +1,11 @@
-"""The report of a run of the benchmarks, as Markdown that also reads well as plain text."""
+"""The report of a run of the benchmarks, as Markdown that also reads well as plain text; and latest.md, the newest figures of all runs.
+
+    python3 bench/tables.py FOLDER      writes FOLDER/latest.md anew
+"""
+import json
+import pathlib
+import sys
+
 import machine
 
 ROUNDS_MIN = 5  # for a verdict on a floor
@@ -57,8 +64,8 @@ def main_row(r):
 
 
 def ort_row(r):
-    if not r["ort"]:
-        return [r["job"]["title"], f"left out: {r['ort_missing']}", rates(r, r["retort"]), "-", "-", "-", "-"]
+    if not r.get("ort"):
+        return [r["job"]["title"], f"left out: {r.get('ort_missing', 'not asked for')}", rates(r, r["retort"]), "-", "-", "-", "-"]
     return [r["job"]["title"], r["ort"]["setting"], rates(r, r["retort"]), rates(r, r["ort"]), f"{r['ratio_ort']:.2f}x",
             f"{r['ratio_ort_best']:.2f}x", floor_cell(r, r["job"]["floor_ort"], r["ratio_ort"])]
 
@@ -105,22 +112,29 @@ def title(record):
             f"{record['seconds']:g} s. Samples per second: median of the rounds (best step); memory: peak resident set.")
 
 
-def report(record):
-    fine = [r for r in record["results"] if "error" not in r]
+def result_tables(fine, extra=(), extra_cell=lambda r: []):
+    """extra: columns in front of the others."""
     done, costs = [r for r in fine if "cost" not in r], [r for r in fine if "cost" in r]
     infer = [r for r in done if r["job"]["measure"] == "infer"]
-    lines = [title(record), ""]
+    lines = []
     if done:
-        lines += [table(["job", "peer setting", "retort", "PyTorch", "ratio", "ratio of bests", "floor", "against tuned PyTorch",
-                         "of FMA peak"], [main_row(r) for r in done]), ""]
+        lines += [table([*extra, "job", "peer setting", "retort", "PyTorch", "ratio", "ratio of bests", "floor", "against tuned PyTorch",
+                         "of FMA peak"], [extra_cell(r) + main_row(r) for r in done]), ""]
     if infer:
         lines += ["Inference against ONNX Runtime:", "",
-                  table(["job", "peer setting", "retort", "ONNX Runtime", "ratio", "ratio of bests", "floor"],
-                        [ort_row(r) for r in infer]), ""]
+                  table([*extra, "job", "peer setting", "retort", "ONNX Runtime", "ratio", "ratio of bests", "floor"],
+                        [extra_cell(r) + ort_row(r) for r in infer]), ""]
     if costs:
         lines += ["Time of a step as a multiple of another's, both by retort:", "",
-                  table(["step", "relative to", "rate", "rate of the other", "cost", "cost by bests", "ceiling"],
-                        [cost_row(r) for r in costs]), ""]
+                  table([*extra, "step", "relative to", "rate", "rate of the other", "cost", "cost by bests", "ceiling"],
+                        [extra_cell(r) + cost_row(r) for r in costs]), ""]
+    return lines
+
+
+def report(record):
+    fine = [r for r in record["results"] if "error" not in r]
+    done = [r for r in fine if "cost" not in r]
+    lines = [title(record), "", *result_tables(fine)]
     for one in record["layers"]:
         lines += layer_lines(one)
     lines += [f"{r['job']['name']}: failed: {r['error']}" for r in record["results"] if "error" in r]
@@ -132,3 +146,46 @@ def report(record):
         lines += ["Every setting of the peers:", "",
                   table(["job", "phase", "setting", "median", "best"], [row for r in done for row in setting_rows(r)])]
     return "\n".join(lines).rstrip() + "\n"
+
+
+# ---- the newest figures ----
+
+def current_floor(r, jobs):
+    """Floors are what is wanted now, not what was when the job ran."""
+    return {**r, "job": {**r["job"], **{k: v for k, v in jobs.get(r["job"]["name"], {}).items() if k.startswith("floor") or k == "ceiling"}}}
+
+
+def latest(folder):
+    """The newest judged result of every job, the newest profile of every network, over all runs in a folder."""
+    jobs = {j["name"]: j for j in json.loads((pathlib.Path(__file__).resolve().parent / "jobs.json").read_text())["jobs"]}
+    newest, profiles, record = {}, {}, None
+    for path in sorted(folder.glob("*.json")):
+        one = json.loads(path.read_text())
+        if "results" not in one or "rounds" not in one:
+            continue
+        record = one
+        for r in one["results"]:
+            if "error" not in r and r["job"]["name"] in jobs and is_judged(r):
+                newest[r["job"]["name"]] = (one["date"], current_floor(r, jobs))
+        for p in one.get("layers", []):
+            if "error" not in p:
+                profiles[p["what"]["arch"]] = (one["date"], p)
+    if record is None:
+        return ""
+    dates = {id(r): date for date, r in newest.values()}
+    v = record["versions"]
+    lines = [f"The newest figure of every job that was measured in {ROUNDS_MIN} rounds or more: retort, PyTorch {v['torch']}, "
+             f"{record['cpu']['model']}, {record['cpu']['cores']} cores. Samples per second: median of the rounds (best step); memory: peak "
+             "resident set. The JSON file of that date and time has every sample and every setting of the peers.", ""]
+    lines += result_tables([newest[n][1] for n in jobs if n in newest], ["measured"], lambda r: [dates[id(r)]])
+    missing = [j["title"] for n, j in jobs.items() if n not in newest]
+    if missing:
+        lines += ["Not measured in so many rounds yet: " + "; ".join(missing) + ".", ""]
+    for date, p in profiles.values():
+        lines += [f"Measured {date}:", "", *layer_lines(p)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+if __name__ == "__main__":
+    target = pathlib.Path(sys.argv[1])
+    (target / "latest.md").write_text(latest(target))
