@@ -104,6 +104,7 @@ rt_status rt_recipe_open(rt_recipe **out, const char *name, rt_recipe_options o)
     rt_status st;
     RT_TRY_GOTO(read_text(r, name));
     r->root = rt_jdoc_root(r->doc);
+    RT_TRY_GOTO(rt_recipe_check(r));
     RT_TRY_GOTO(choose_scale(r, o.scale));
     RT_TRY_GOTO(rt_arena_strdup(&r->arena, &r->data_dir, o.data_dir ? o.data_dir : "data"));
     rt_str_appendf(&dir, "%s/%s/%s", o.out ? o.out : "results", r->name, r->scale_name);

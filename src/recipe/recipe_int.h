@@ -34,6 +34,8 @@ struct rt_recipe {
 
 /* A YAML text as a document; all scalars are texts. */
 rt_status rt_recipe_yaml(rt_jdoc **out, const char *text, size_t n, const char *name) RT_MUST_CHECK;
+/* Refuses a recipe with a list where a mapping is meant, and the like. */
+rt_status rt_recipe_check(const rt_recipe *r) RT_MUST_CHECK;
 /* Fills in r->nodes. */
 rt_status rt_recipe_expand(rt_recipe *r) RT_MUST_CHECK;
 /* "${name}" replaced by values of loops and variables. */

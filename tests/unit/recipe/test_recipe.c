@@ -1,0 +1,84 @@
+/*
+ * test_recipe.c - recipes that are not what they should be: each is refused with a message that says why, or
+ * does what it says and no more.
+ */
+#include "recipe/recipe.h"
+#include "unit/io/io_support.h"
+
+static scratch s;
+
+static rt_status read_recipe(const char *text, rt_recipe_options o) {
+    rt_recipe *r = NULL;
+    rt_str json, markdown;
+    rt_str_init(&json);
+    rt_str_init(&markdown);
+    scratch_text(&s, "bad.yaml", text);
+    o.out = s.dir;
+    rt_status st = rt_recipe_open(&r, scratch_path(&s, "bad.yaml"), o);
+    if (st == RT_OK)
+        st = rt_recipe_results(r, &json, &markdown);
+    rt_str_deinit(&json);
+    rt_str_deinit(&markdown);
+    rt_recipe_destroy(&r);
+    return st;
+}
+
+#define SCALES "scales: {quick: {about: a}}\n"
+#define STAGES "stages: [{name: a, verb: train, with: {data: spiral}}]\n"
+#define TABLE(columns, rows) "tables: [{id: t, columns: " columns ", rows: " rows "}]\n"
+
+static void test_form(void **state) {
+    (void)state;
+    static const struct {
+        const char *name, *text, *says; /* says: NULL if it is fine */
+    } cases[] = {
+        {"a small one", SCALES STAGES TABLE("[{id: c}]", "[{id: r, runs: a}]"), NULL},
+        {"empty values", SCALES "vars:\nstages: [{name: a, verb: train, each: , with: }]\ntables:\n", NULL},
+        {"a list", "[a, b]\n", "wanted a mapping"},
+        {"a list of scales", "scales: [quick, paper]\n" STAGES, "'scales' must be a mapping"},
+        {"a scale that is text", "scales: {quick: tiny}\n" STAGES, "element 0 of 'scales'"},
+        {"variables in a list", SCALES "vars: [a]\n" STAGES, "'vars' must be a mapping"},
+        {"stages by name", SCALES "stages: {a: {name: a, verb: train}}\n", "'stages' must be a list"},
+        {"a stage that is text", SCALES "stages: [a]\n", "element 0 of 'stages'"},
+        {"a loop without a name", SCALES "stages: [{name: a, verb: train, each: [1, 2]}]\n",
+         "'each' must be a mapping"},
+        {"flags in a list", SCALES "stages: [{name: a, verb: train, with: [data]}]\n",
+         "'with' must be a mapping"},
+        {"runs as text", SCALES "stages: [{name: a, verb: train, runs: '@a'}]\n", "'runs' must be a list"},
+        {"rows by name", SCALES STAGES TABLE("[{id: c}]", "{r: {runs: a}}"), "'rows' must be a list"},
+        {"a condition in a list", SCALES STAGES TABLE("[{id: c}]", "[{id: r, runs: a, where: [1]}]"),
+         "'where' must be a mapping"},
+        {"a paper's number alone", SCALES STAGES TABLE("[{id: c}]", "[{id: r, runs: a, paper: 3}]"),
+         "'paper' must be a mapping"},
+        {"no stages", SCALES, "no stages"},
+        {"no scales", STAGES, "no scales"},
+    };
+    for (int64_t i = 0; i < RT_COUNT(cases); i++)
+        for (int given = 0; given < 2; given++) {
+            const uint64_t before = live_blocks();
+            rt_status st = read_recipe(cases[i].text, (rt_recipe_options){.scale = given ? "quick" : NULL});
+            if (!cases[i].says && st != RT_OK)
+                fail_msg("%s: %s", cases[i].name, rt_error_text());
+            if (cases[i].says && (st != RT_E_INPUT || !strstr(rt_error_text(), cases[i].says) ||
+                                  !strstr(rt_error_text(), "recipe bad")))
+                fail_msg("%s: %s: '%s' does not say '%s'", cases[i].name, rt_status_name(st), rt_error_text(),
+                         cases[i].says);
+            assert_int_equal(live_blocks(), before);
+        }
+}
+
+static int setup(void **state) {
+    (void)state;
+    scratch_make(&s);
+    return 0;
+}
+static int teardown(void **state) {
+    (void)state;
+    scratch_remove(&s);
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_form)};
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
