@@ -308,6 +308,45 @@ static inline void fuzz_text_insert(fuzz_bytes *b, fuzz_dice *d) {
         fuzz_replace(b, at, 0, token, n);
 }
 
+/* A value of another kind: what stands between a colon and the end of it, or the kind of a pair of brackets. */
+static inline void fuzz_text_value(fuzz_bytes *b, fuzz_dice *d) {
+    static const char *const values[] = {
+        "[]", "{}",   "[1, 2]", "{\"a\": 1}",  "[\"a\", [\"b\"]]", "\"\"",     "null",
+        "~",  "true", "-1",     "\"1..5000\"", "[[[[]]]]",         "\"${a}\"", "\"@a\""};
+    const size_t start = (size_t)fuzz_below(d, b->n + 1);
+    const uint8_t *colon = memchr(b->p + start, ':', b->n - start), *open = NULL;
+    if (fuzz_chance(d, 2)) { /* the bracket that opens at or behind the place, and the one that closes it */
+        int depth = 0;
+        for (uint8_t *p = b->p + start; p < b->p + b->n; p++) {
+            const bool opens = *p == '{' || *p == '[', closes = *p == '}' || *p == ']';
+            if (!open && opens)
+                open = p;
+            depth += open && opens;
+            depth -= open && closes;
+            if (open && closes && depth == 0) {
+                b->p[open - b->p] = *open == '{' ? '[' : '{';
+                *p = *p == '}' ? ']' : '}';
+                return;
+            }
+        }
+        return;
+    }
+    if (!colon)
+        return;
+    const size_t at = (size_t)(colon - b->p) + 1;
+    size_t n = 0;
+    for (int depth = 0; at + n < b->n; n++) {
+        const uint8_t c = b->p[at + n];
+        depth += c == '{' || c == '[';
+        if (depth == 0 && (c == ',' || c == '}' || c == ']' || c == '\n'))
+            break;
+        depth -= c == '}' || c == ']';
+    }
+    const char *with = values[fuzz_below(d, sizeof values / sizeof *values)];
+    fuzz_replace(b, at, n, with, strlen(with));
+    fuzz_replace(b, at, 0, " ", 1);
+}
+
 static inline size_t fuzz_line_start(const fuzz_bytes *b, size_t at) {
     while (at > 0 && b->p[at - 1] != '\n')
         at--;
@@ -331,7 +370,7 @@ static inline void fuzz_text_line(fuzz_bytes *b, fuzz_dice *d) {
 /* ---- one to four of them ---- */
 
 static inline void fuzz_mutate_once(fuzz_bytes *b, const fuzz_bytes *other, fuzz_dice *d, bool text) {
-    const uint64_t kinds = 9, choice = fuzz_below(d, kinds + (text ? 9 : 1));
+    const uint64_t kinds = 9, choice = fuzz_below(d, kinds + (text ? 12 : 1));
     switch (choice) {
     case 0:
         fuzz_flip(b, d);
@@ -373,8 +412,12 @@ static inline void fuzz_mutate_once(fuzz_bytes *b, const fuzz_bytes *other, fuzz
     case 15:
         fuzz_text_line(b, d);
         break;
-    default:
+    case 16:
+    case 17:
         fuzz_text_insert(b, d);
+        break;
+    default:
+        fuzz_text_value(b, d);
         break;
     }
 }

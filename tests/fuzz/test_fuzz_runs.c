@@ -149,6 +149,8 @@ static rt_status recipe_read(int seed, const uint8_t *data, size_t n) {
     char path[512];
     snprintf(path, sizeof path, "%s", scratch_path(&fuzz.dir, "mutant.yaml"));
     RT_TRY_GOTO(rt_recipe_open(&r, path, (rt_recipe_options){.out = fuzz.dir.dir}));
+    rt_recipe_destroy(&r);
+    RT_TRY_GOTO(rt_recipe_open(&r, path, (rt_recipe_options){.out = fuzz.dir.dir, .scale = "quick"}));
     for (int i = 0; i < rt_recipe_jobs(r); i++)
         for (int k = 0; k < rt_recipe_job_get(r, i)->argc; k++)
             assert_non_null(rt_recipe_job_get(r, i)->argv[k]);
