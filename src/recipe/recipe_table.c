@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CELLS_MAX = 4096, METRICS_MAX_BYTES = 64 << 20, NAME_MAX_BYTES = 64 };
+enum { CELLS_MAX = 65536, METRICS_MAX_BYTES = 64 << 20, NAME_MAX_BYTES = 64 };
 
 typedef struct cell {
     double mean, deviation;
@@ -158,8 +158,11 @@ static rt_status fill_table(table *t, rt_recipe *r, rt_jval spec) {
     t->rows = rt_jval_get(spec, "rows");
     t->ncolumns = rt_jval_len(t->columns);
     t->nrows = rt_jval_len(t->rows);
-    RT_FAIL_IF(t->ncolumns < 1 || t->nrows < 1 || t->ncolumns > CELLS_MAX || t->nrows > CELLS_MAX, RT_E_INPUT,
-               "recipe %s: table '%s' needs columns and rows", r->name, rt_jval_text(spec, "id"));
+    RT_FAIL_IF(t->ncolumns < 1 || t->nrows < 1, RT_E_INPUT, "recipe %s: table '%s' needs columns and rows",
+               r->name, rt_jval_text(spec, "id"));
+    RT_FAIL_IF(t->nrows > CELLS_MAX / t->ncolumns, RT_E_INPUT,
+               "recipe %s: table '%s' has %lld rows of %lld columns; at most %d cells are supported", r->name,
+               rt_jval_text(spec, "id"), (long long)t->nrows, (long long)t->ncolumns, CELLS_MAX);
     RT_TRY(rt_calloc(&t->cells, (size_t)(t->ncolumns * t->nrows), sizeof *t->cells));
     for (int64_t i = 0; i < t->nrows; i++)
         for (int64_t k = 0; k < t->ncolumns; k++)

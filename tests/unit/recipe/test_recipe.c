@@ -67,6 +67,53 @@ static void test_form(void **state) {
         }
 }
 
+/* Sizes that only a hostile recipe has; each within a few megabytes. */
+static bool few_megabytes(void *user, uint64_t call, size_t bytes) {
+    (void)user;
+    (void)call;
+    rt_alloc_stats a;
+    rt_alloc_get_stats(&a);
+    return a.live_bytes + bytes < (size_t)128 << 20;
+}
+
+static void repeat(rt_str *out, const char *text, int n) {
+    for (int i = 0; i < n; i++)
+        rt_str_append(out, text);
+}
+
+static void test_sizes(void **state) {
+    (void)state;
+    enum { MANY = 4000 };
+    static const struct {
+        const char *name, *head, *part; /* head, part MANY times, middle, part `again` times, tail */
+        const char *middle;
+        int parts, again;
+        const char *tail, *says;
+    } cases[] = {
+        {"thousands of rows and columns", SCALES STAGES "tables: [{id: t, columns: [", "{id: c},",
+         "], rows: [", MANY, MANY, "]}]\n", "table 't' has 4000 rows of 4000 columns"},
+    };
+    for (int64_t i = 0; i < RT_COUNT(cases); i++) {
+        rt_str text;
+        rt_str_init(&text);
+        rt_str_append(&text, cases[i].head);
+        repeat(&text, cases[i].part, cases[i].parts);
+        rt_str_append(&text, cases[i].middle);
+        repeat(&text, cases[i].part, cases[i].again);
+        rt_str_append(&text, cases[i].tail);
+        assert_ok(rt_str_status(&text));
+        rt_alloc_set_hook(few_megabytes, NULL);
+        rt_status st = read_recipe(rt_str_text(&text), (rt_recipe_options){.scale = NULL});
+        rt_alloc_set_hook(NULL, NULL);
+        if (!cases[i].says && st != RT_OK)
+            fail_msg("%s: %.200s", cases[i].name, rt_error_text());
+        if (cases[i].says && (st != RT_E_INPUT || !strstr(rt_error_text(), cases[i].says)))
+            fail_msg("%s: %s: '%.200s' does not say '%s'", cases[i].name, rt_status_name(st), rt_error_text(),
+                     cases[i].says);
+        rt_str_deinit(&text);
+    }
+}
+
 static int setup(void **state) {
     (void)state;
     scratch_make(&s);
@@ -79,6 +126,6 @@ static int teardown(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_form)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_form), cmocka_unit_test(test_sizes)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
