@@ -173,6 +173,12 @@ static rt_status fill_table(table *t, rt_recipe *r, rt_jval spec) {
 
 /* ---- claims ---- */
 
+/* Is s[0..n) "row.column"? */
+static bool names_cell(const char *s, size_t n, const char *row, const char *column) {
+    const size_t nr = strlen(row), nc = strlen(column);
+    return n == nr + 1 + nc && memcmp(s, row, nr) == 0 && s[nr] == '.' && memcmp(s + nr + 1, column, nc) == 0;
+}
+
 /* "row.column", or a number. */
 static bool operand(const table *t, const char *s, size_t n, double *out) {
     while (n && s[n - 1] == ' ')
@@ -180,15 +186,12 @@ static bool operand(const table *t, const char *s, size_t n, double *out) {
     if (rt_parse_f64(s, n, false, out))
         return true;
     for (int64_t i = 0; i < t->nrows; i++)
-        for (int64_t k = 0; k < t->ncolumns; k++) {
-            char id[2 * NAME_MAX_BYTES];
-            int len = snprintf(id, sizeof id, "%s.%s", rt_jval_text(rt_jval_at(t->rows, i), "id"),
-                               rt_jval_text(rt_jval_at(t->columns, k), "id"));
-            if ((size_t)len == n && memcmp(id, s, n) == 0) {
+        for (int64_t k = 0; k < t->ncolumns; k++)
+            if (names_cell(s, n, rt_jval_text(rt_jval_at(t->rows, i), "id"),
+                           rt_jval_text(rt_jval_at(t->columns, k), "id"))) {
                 *out = t->cells[i * t->ncolumns + k].mean;
                 return true;
             }
-        }
     return false;
 }
 

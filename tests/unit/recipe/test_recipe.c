@@ -92,6 +92,10 @@ static void test_sizes(void **state) {
     } cases[] = {
         {"thousands of rows and columns", SCALES STAGES "tables: [{id: t, columns: [", "{id: c},",
          "], rows: [", MANY, MANY, "]}]\n", "table 't' has 4000 rows of 4000 columns"},
+        {"an id of thousands of bytes", SCALES STAGES "tables: [{id: t, columns: [{id: c}], rows: [{id: ",
+         "r", "}], claims: [{text: x, holds: ", MANY, MANY, ".d < 1}]}]\n", "table 't': claim 'rrr"},
+        {"a claim on such an id", SCALES STAGES "tables: [{id: t, columns: [{id: c}], rows: [{id: ", "r",
+         "}], claims: [{text: x, holds: ", MANY, MANY, ".c < 1}]}]\n", NULL},
     };
     for (int64_t i = 0; i < RT_COUNT(cases); i++) {
         rt_str text;
