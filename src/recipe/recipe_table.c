@@ -277,6 +277,11 @@ static int64_t best_row(const table *t, int64_t k) {
     return best;
 }
 
+/* A double has no more than 17. */
+static int digits_of(rt_jval column) {
+    return (int)fmin(fmax(number_of(column, "digits", 3), 0), 17);
+}
+
 static void text_table(rt_str *out, const table *t) {
     rt_str_appendf(out, "### %s\n\n", rt_jval_text(t->spec, "title"));
     if (*rt_jval_text(t->spec, "note"))
@@ -291,8 +296,8 @@ static void text_table(rt_str *out, const table *t) {
     for (int64_t i = 0; i < t->nrows; i++) {
         rt_str_appendf(out, "| %s |", rt_jval_text(rt_jval_at(t->rows, i), "label"));
         for (int64_t k = 0; k < t->ncolumns; k++)
-            text_cell(out, &t->cells[i * t->ncolumns + k],
-                      (int)number_of(rt_jval_at(t->columns, k), "digits", 3), best_row(t, k) == i);
+            text_cell(out, &t->cells[i * t->ncolumns + k], digits_of(rt_jval_at(t->columns, k)),
+                      best_row(t, k) == i);
         rt_str_append(out, "\n");
     }
     rt_str_append(out, "\n");
