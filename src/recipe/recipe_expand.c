@@ -354,6 +354,9 @@ static rt_status expand_stage(rt_recipe *r, rt_jval stage) {
     const char *name = rt_jval_text(stage, "name"), *verb = rt_jval_text(stage, "verb");
     RT_FAIL_IF(!*name || name_length(name) != strlen(name) || !*verb, RT_E_INPUT,
                "recipe %s: stage '%s' needs a name of a-z, 0-9, '-' and a verb", r->name, name);
+    for (int i = 0; i < r->count; i++) /* what is found by a stage's name are commands of earlier ones only */
+        RT_FAIL_IF(strcmp(r->nodes[i].job.stage, name) == 0, RT_E_INPUT,
+                   "recipe %s: two stages are called '%s'", r->name, name);
     RT_FAIL_IF(nloops > RT_RECIPE_LOOPS, RT_E_INPUT, "recipe %s: %s: more than %d loops", r->name, name,
                RT_RECIPE_LOOPS);
     at.n = (int)nloops;

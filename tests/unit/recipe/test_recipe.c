@@ -96,6 +96,9 @@ static void test_sizes(void **state) {
          "r", "}], claims: [{text: x, holds: ", MANY, MANY, ".d < 1}]}]\n", "table 't': claim 'rrr"},
         {"a claim on such an id", SCALES STAGES "tables: [{id: t, columns: [{id: c}], rows: [{id: ", "r",
          "}], claims: [{text: x, holds: ", MANY, MANY, ".c < 1}]}]\n", NULL},
+        {"stages of one name",
+         SCALES "stages: [{name: a, verb: train}, {name: a, verb: average, runs: ['@a'], each: {i: [", "1,",
+         "1]}}]\n", 200, 0, "", "two stages are called 'a'"},
     };
     for (int64_t i = 0; i < RT_COUNT(cases); i++) {
         rt_str text;
