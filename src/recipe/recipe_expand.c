@@ -150,6 +150,8 @@ static rt_status loop_values(rt_recipe *r, const rt_binding *at, rt_jval v, valu
             char number[32];
             int n = snprintf(number, sizeof number, "%lld", (long long)i);
             RT_TRY(add_value(r, out, number, (size_t)n));
+            if (i == INT64_MAX)
+                break;
         }
         return RT_OK;
     }

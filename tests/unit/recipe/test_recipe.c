@@ -99,6 +99,9 @@ static void test_sizes(void **state) {
         {"stages of one name",
          SCALES "stages: [{name: a, verb: train}, {name: a, verb: average, runs: ['@a'], each: {i: [", "1,",
          "1]}}]\n", 200, 0, "", "two stages are called 'a'"},
+        {"a loop to the largest number",
+         SCALES "stages: [{name: a, verb: train, each: {i: '9223372036854775800..9223372036854775807'}}]\n",
+         "", "", 0, 0, "", NULL},
     };
     for (int64_t i = 0; i < RT_COUNT(cases); i++) {
         rt_str text;
