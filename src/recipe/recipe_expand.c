@@ -186,12 +186,18 @@ static rt_status add_word(rt_recipe *r, rt_recipe_job *j, const char *text) {
     return rt_arena_strdup(&r->arena, &j->argv[j->argc++], text);
 }
 
+/* Room for 4, 8, 16, ...: most commands need one or two, and there may be thousands of them. */
 static rt_status add_need(rt_recipe *r, rt_recipe_node *n, int need) {
-    if (!n->needs)
-        RT_TRY(rt_arena_alloc(&r->arena, &n->needs, (size_t)(r->count + 1) * sizeof *n->needs));
     for (int i = 0; i < n->nneeds; i++)
         if (n->needs[i] == need)
             return RT_OK;
+    if (n->nneeds == 0 || (n->nneeds >= 4 && (n->nneeds & (n->nneeds - 1)) == 0)) {
+        const int *old = n->needs;
+        const size_t room = n->nneeds ? 2 * (size_t)n->nneeds : 4;
+        RT_TRY(rt_arena_alloc(&r->arena, &n->needs, room * sizeof *n->needs));
+        if (old)
+            memcpy(n->needs, old, (size_t)n->nneeds * sizeof *n->needs);
+    }
     n->needs[n->nneeds++] = need;
     return RT_OK;
 }

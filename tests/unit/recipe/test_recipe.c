@@ -102,6 +102,11 @@ static void test_sizes(void **state) {
         {"a loop to the largest number",
          SCALES "stages: [{name: a, verb: train, each: {i: '9223372036854775800..9223372036854775807'}}]\n",
          "", "", 0, 0, "", NULL},
+        {"many commands that need one",
+         SCALES
+         "stages: [{name: t, verb: train}, {name: a, verb: distill, each: {i: '1..4000', j: '1..2'}, with: "
+         "{teacher: '@t'}}]\n",
+         "", "", 0, 0, "", NULL},
     };
     for (int64_t i = 0; i < RT_COUNT(cases); i++) {
         rt_str text;
