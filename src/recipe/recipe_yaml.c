@@ -65,6 +65,9 @@ static rt_status take(converter *c, const yaml_event_t *e, const char *where) {
     case YAML_MAPPING_START_EVENT:
     case YAML_SEQUENCE_START_EVENT: {
         const bool mapping = e->type == YAML_MAPPING_START_EVENT;
+        const bool extras = mapping ? e->data.mapping_start.anchor || e->data.mapping_start.tag
+                                    : e->data.sequence_start.anchor || e->data.sequence_start.tag;
+        RT_FAIL_IF(extras, RT_E_INPUT, "%s: anchors and tags are not supported", where);
         RT_FAIL_IF(c->depth && c->at[c->depth - 1].mapping && c->at[c->depth - 1].want_key, RT_E_INPUT,
                    "%s: a key must be text", where);
         return begin(c, mapping, where);
@@ -112,10 +115,10 @@ rt_status rt_recipe_yaml(rt_jdoc **out, const char *text, size_t n, const char *
     rt_str json;
     converter c = {.depth = 0};
     yaml_parser_t parser;
+    RT_FAIL_IF(!yaml_parser_initialize(&parser), RT_E_MEMORY, "%s: out of memory", name);
     rt_str_init(&json);
     rt_arena_init(&c.arena);
     rt_json_init(&c.json, &json, false);
-    RT_FAIL_IF(!yaml_parser_initialize(&parser), RT_E_MEMORY, "%s: out of memory", name);
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, n);
     rt_status st = convert(&c, &parser, name);
     yaml_parser_delete(&parser);
