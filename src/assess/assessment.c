@@ -187,14 +187,24 @@ static void describe_decoded(rt_assessment *a) {
         i->infer_seconds = NAN;
 }
 
+/* Sets are found by their names: what has none is no assessment. */
+static rt_status check_decoded(const rt_assessment *a, const char *name) {
+    const rt_jval sets = rt_jval_get(a->root, "sets");
+    RT_FAIL_IF(!rt_jval_is_object(a->root), RT_E_INPUT, "%s: 'evaluation' must be an object", name);
+    RT_FAIL_IF(sets && !rt_jval_is_object(sets), RT_E_INPUT, "%s: 'sets' must be an object", name);
+    return RT_OK;
+}
+
 rt_status rt_assessment_decode(rt_assessment **out, const char *text, size_t n, const char *name) {
     rt_assessment *a;
     *out = NULL;
     RT_TRY(rt_calloc(&a, 1, sizeof *a));
     rt_arena_init(&a->text);
-    const rt_status st = rt_jdoc_parse(&a->doc, text, n, name);
+    rt_status st = rt_jdoc_parse(&a->doc, text, n, name);
     a->root = st == RT_OK ? rt_jval_get(rt_jdoc_root(a->doc), "evaluation") : NULL;
-    if (!a->root) {
+    if (a->root)
+        st = check_decoded(a, name);
+    if (!a->root || st != RT_OK) {
         rt_assessment_destroy(&a);
         return st;
     }

@@ -163,6 +163,37 @@ static void test_paths(void **state) {
     assert_int_equal(rt_assessment_decode(&none, "{", 1, "metrics.json"), RT_E_INPUT);
 }
 
+/* Assessments that are none: refused, not looked into. */
+static void test_decode_form(void **state) {
+    (void)state;
+    static const struct {
+        const char *name, *text, *says; /* says: NULL if it is fine */
+    } cases[] = {
+        {"without sets", "{\"evaluation\":{\"run\":\"r\"}}", NULL},
+        {"a list", "{\"evaluation\":[1,2]}", "'evaluation' must be an object"},
+        {"a text", "{\"evaluation\":\"none\"}", "'evaluation' must be an object"},
+        {"a list of sets", "{\"evaluation\":{\"sets\":[1,2]}}", "'sets' must be an object"},
+        {"sets in words", "{\"evaluation\":{\"sets\":\"test\"}}", "'sets' must be an object"},
+    };
+    for (int64_t i = 0; i < RT_COUNT(cases); i++) {
+        const rt_table_options o = {.format = RT_TABLE_TEXT};
+        rt_assessment *a = NULL;
+        rt_str out;
+        rt_str_init(&out);
+        rt_status st = rt_assessment_decode(&a, cases[i].text, strlen(cases[i].text), "metrics.json");
+        if (st == RT_OK)
+            st = rt_assess_tables(&a, 1, &o, &out);
+        if (!cases[i].says && st != RT_OK)
+            fail_msg("%s: %s", cases[i].name, rt_error_text());
+        if (cases[i].says && (st != RT_E_INPUT || !strstr(rt_error_text(), cases[i].says) ||
+                              !strstr(rt_error_text(), "metrics.json")))
+            fail_msg("%s: %s: '%s' does not say '%s'", cases[i].name, rt_status_name(st), rt_error_text(),
+                     cases[i].says);
+        rt_str_deinit(&out);
+        rt_assessment_destroy(&a);
+    }
+}
+
 static void test_check_requirement(void **state) {
     (void)state;
     static const struct {
@@ -332,9 +363,13 @@ static void test_run(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_merge),  cmocka_unit_test(test_parse_requirement),
-        cmocka_unit_test(test_paths),  cmocka_unit_test(test_check_requirement),
-        cmocka_unit_test(test_tables), cmocka_unit_test(test_columns),
+        cmocka_unit_test(test_merge),
+        cmocka_unit_test(test_parse_requirement),
+        cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_decode_form),
+        cmocka_unit_test(test_check_requirement),
+        cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_columns),
         cmocka_unit_test(test_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
