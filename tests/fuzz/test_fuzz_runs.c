@@ -426,6 +426,14 @@ static void metrics_open(void) {
     make_run(scratch_path(&fuzz.dir, "run"));
     fuzz_add_file(scratch_path(&fuzz.dir, "run/metrics.json"), "mutant");
     fuzz_add_text("{}", "mutant");
+    fuzz_add_text("{\"evaluation\": {\"sets\": {\"ood:a\": {}}}}", "mutant");
+    fuzz_add_text(
+        "{\"evaluation\":{\"run\":\"r\",\"task\":\"classification\",\"members\":2,\"parameters\":9,\"sets\":"
+        "{\"test\":{\"nll\":1,\"interval\":{\"nll\":[0,2]}},\"ood:a\":{\"rows\":3,\"auroc\":{\"entropy\":0.5}"
+        "},"
+        "\"shift:rotate\":{\"severity\":[0,15],\"accuracy\":[1,0.5],\"nll\":[1,null]},\"corrupt\":{\"types\":"
+        "{\"fog\":{\"accuracy\":[1]}},\"nll_corrupted\":2},\"against\":{\"teacher\":\"t\",\"kl\":1}}}}",
+        "mutant");
     fuzz_add_text("{\"a\": [1, {\"b\": \"}\"}], \"evaluation\": {}, \"c\": \"\\\"{\"}\n", "mutant");
 }
 
@@ -442,13 +450,44 @@ static rt_status metrics_read(int seed, const uint8_t *data, size_t n) {
     assert_int_equal(once.len, twice.len);
     assert_memory_equal(once.p, twice.p, once.len);
     if (n > 0)
-        st = rt_assessment_decode(&a, (const char *)data, n, "mutant");
+        RT_TRY_GOTO(rt_assessment_decode(&a, (const char *)data, n, "mutant"));
+    for (int i = 0; a && i < 2; i++) {
+        const rt_table_options o = {.format = i ? RT_TABLE_CSV : RT_TABLE_TEXT, .width = 80};
+        rt_str_clear(&once);
+        RT_TRY_GOTO(rt_assess_tables(&a, 1, &o, &once));
+    }
 done:
     rt_assessment_destroy(&a);
     rt_str_deinit(&once);
     rt_str_deinit(&twice);
     return st;
 }
+
+/* ---- outputs of teachers ---- */
+
+static void teacher_open(void) {
+    static const float z[12] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+    static const double wide[4] = {1, 2, 3, 4};
+    const rt_shape three = rt_shape3(2, 2, 3), two = rt_shape2(2, 2);
+    assert_ok(rt_npy_write(scratch_path(&fuzz.dir, "seed"), RT_DTYPE_F32, &three, z));
+    fuzz_add_file(scratch_path(&fuzz.dir, "seed"), "mutant.npy");
+    assert_ok(rt_npy_write(scratch_path(&fuzz.dir, "seed"), RT_DTYPE_F64, &two, wide));
+    fuzz_add_file(scratch_path(&fuzz.dir, "seed"), "mutant.npy");
+}
+
+static rt_status teacher_read(int seed, const uint8_t *data, size_t n) {
+    (void)seed;
+    rt_teacher *t = NULL;
+    char spec[600];
+    RT_TRY(write_mutant("mutant.npy", data, n));
+    snprintf(spec, sizeof spec, "logits:%s", scratch_path(&fuzz.dir, "mutant.npy"));
+    RT_TRY(rt_teacher_open(&t, spec));
+    assert_true(t->rows > 0 && t->members > 0 && t->outputs > 0);
+    rt_teacher_destroy(&t);
+    return RT_OK;
+}
+
+/* ---- requirements ---- */
 
 static rt_assessment *measured;
 
@@ -509,6 +548,7 @@ static const fuzz_family families[] = {
      .read = checkpoint_read},
     {.name = "run", .rounds = 300, .open = run_open, .mutate = run_mutate, .read = run_read},
     {.name = "metrics", .rounds = 1000, .text = true, .open = metrics_open, .read = metrics_read},
+    {.name = "teacher", .rounds = 600, .open = teacher_open, .mutate = fuzz_mutate_npy, .read = teacher_read},
     {.name = "require",
      .rounds = 2000,
      .text = true,
