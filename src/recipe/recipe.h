@@ -4,7 +4,7 @@
  *
  *   title, source, about     texts
  *   vars                     names for "${name}" in all other texts; ${data} is --data-dir, ${scale} the scale
- *   scales                   quick, paper, ...: {about, minutes, memory, disk, vars}
+ *   scales                   quick, paper, ...: {about, minutes, memory, disk, compare, vars}
  *   stages                   {name, verb, each, runs, with}: a command for every combination of the loops in `each`
  *   tables                   {id, title, note, columns, rows, claims}: cells are means over the runs of a stage
  *

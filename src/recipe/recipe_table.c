@@ -8,7 +8,8 @@
  * A cell is offset + scale * value, averaged over all finished runs of the stage `runs` (the row's, or else
  * the column's) whose loops agree with `where` of both. `value`, the row's or else the column's, is a path in the run's metrics.json, from
  * "evaluation" on, or from the top with a leading "/". Deviations are those of a sample (n - 1). A cell is
- * reproduced when it is within the larger of the column's tolerance and twice the paper's deviation.
+ * reproduced when it is within the larger of the column's tolerance and twice the paper's deviation; a scale with `compare: orderings`
+ * leaves that open.
  */
 #include "base/alloc.h"
 #include "base/file.h"
@@ -25,7 +26,7 @@ typedef struct cell {
     int n, wanted, missing; /* runs that gave a number; runs there are; runs not measured yet */
     const char *paper;
     double paper_mean, paper_deviation; /* NaN: none given */
-    bool reproduced;
+    bool judged, reproduced;
 } cell;
 
 typedef struct table {
@@ -34,6 +35,11 @@ typedef struct table {
     int64_t ncolumns, nrows;
     cell *cells; /* (nrows, ncolumns) */
 } table;
+
+/* A scale too small for the paper's numbers says `compare: orderings`. */
+static bool only_orderings(const rt_recipe *r) {
+    return strcmp(rt_jval_text(r->scale, "compare"), "orderings") == 0;
+}
 
 static double number_of(rt_jval object, const char *key, double otherwise) {
     const char *s = rt_jval_text(object, key);
@@ -148,6 +154,7 @@ static rt_status fill_cell(table *t, rt_jval row, rt_jval column, cell *c) {
     double bound = number_of(column, "tolerance", 0);
     if (isfinite(c->paper_deviation))
         bound = fmax(bound, 2 * c->paper_deviation);
+    c->judged = c->n > 0 && isfinite(c->paper_mean) && !only_orderings(t->r);
     c->reproduced = fabs(c->mean - c->paper_mean) <= bound;
     return RT_OK;
 }
@@ -227,7 +234,7 @@ static void json_cell(rt_json *j, const cell *c, const char *column) {
     rt_json_i64(j, "runs", c->n);
     if (c->paper) {
         rt_json_str(j, "paper", c->paper);
-        if (c->n && isfinite(c->paper_mean))
+        if (c->judged)
             rt_json_bool(j, "reproduced", c->reproduced);
     }
     rt_json_object_end(j);
@@ -254,9 +261,9 @@ static void text_cell(rt_str *out, const cell *c, int digits, bool best) {
     }
     if (c->paper)
         rt_str_appendf(out, " (%s%s)", c->paper,
-                       c->n == 0 || !isfinite(c->paper_mean) ? ""
-                       : c->reproduced                       ? " ✓"
-                                                             : " ✗");
+                       !c->judged      ? ""
+                       : c->reproduced ? " ✓"
+                                       : " ✗");
     rt_str_append(out, " |");
 }
 
@@ -382,11 +389,12 @@ rt_status rt_recipe_results(const rt_recipe *r, rt_str *json, rt_str *markdown) 
     rt_str_appendf(
         markdown,
         "Source: %s. Scale `%s`: %s Command: `retort recipe run %s --scale %s`, %.0f minutes on the machine "
-        "these numbers are from. Cells: mean ± deviation over runs; in parentheses the paper's, with ✓ if "
-        "ours "
-        "agrees within the tolerance of the recipe or twice the paper's deviation, else ✗.\n\n",
+        "these numbers are from. Cells: mean ± deviation over runs; in parentheses the paper's, %s.\n\n",
         rt_jval_text(r->root, "source"), r->scale_name, rt_jval_text(r->scale, "about"), r->name,
-        r->scale_name, ceil(seconds / 60));
+        r->scale_name, ceil(seconds / 60),
+        only_orderings(r) ? "from settings so much larger that only orderings can be compared"
+                          : "with ✓ if ours agrees within the tolerance of the recipe or twice the paper's "
+                            "deviation, else ✗");
     rt_json_object_begin(&j, "tables");
     for (int64_t i = 0; i < rt_jval_len(tables); i++) {
         table t;

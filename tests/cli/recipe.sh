@@ -21,6 +21,9 @@ expect 0 "" "a recipe runs"
 check "the table has means over seeds" grep -qE '^\| ensemble \| .*± .*\(80\.0 ± 1\.0 [✓✗]\)' out
 check "and a verdict on the claim" grep -qE '^- \*\*(holds|does not hold):\*\* the ensemble beats kd' out
 check "results are JSON" json $dir/results.json
+run recipe run small.yaml --scale small
+check "a scale that compares orderings does not judge cells" grep -qE '^\| ensemble \| .*\(80\.0 ± 1\.0\)' out
+check "and says so" grep -q 'only orderings can be compared' out
 
 cp -r results before
 run recipe run small.yaml
