@@ -260,10 +260,7 @@ static void text_cell(rt_str *out, const cell *c, int digits, bool best) {
             rt_str_appendf(out, " ± %.*f", digits, c->deviation);
     }
     if (c->paper)
-        rt_str_appendf(out, " (%s%s)", c->paper,
-                       !c->judged      ? ""
-                       : c->reproduced ? " ✓"
-                                       : " ✗");
+        rt_str_appendf(out, " (%s%s)", c->paper, !c->judged ? "" : c->reproduced ? " ✓" : " ✗");
     rt_str_append(out, " |");
 }
 
