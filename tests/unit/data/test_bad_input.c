@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-static scratch s;
+SCRATCH_OF_GROUP(s)
 
 static uint64_t peak(void) {
     rt_alloc_stats st;
@@ -338,17 +338,6 @@ static void test_allocation_faults(void **state) {
     }
     free(records);
     free(packed);
-}
-
-static int setup(void **state) {
-    (void)state;
-    scratch_make(&s);
-    return 0;
-}
-static int teardown(void **state) {
-    (void)state;
-    scratch_remove(&s);
-    return 0;
 }
 
 int main(void) {

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-static scratch s;
+SCRATCH_OF_GROUP(s)
 
 static rt_status open_text(rt_dataset **d, const char *text, const char *tail) {
     scratch_text(&s, "t.csv", text);
@@ -219,17 +219,6 @@ static void test_uci(void **state) {
         }
         rt_dataset_destroy(&d);
     }
-}
-
-static int setup(void **state) {
-    (void)state;
-    scratch_make(&s);
-    return 0;
-}
-static int teardown(void **state) {
-    (void)state;
-    scratch_remove(&s);
-    return 0;
 }
 
 int main(void) {

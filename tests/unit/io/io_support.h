@@ -76,6 +76,20 @@ static inline void scratch_remove(scratch *s) {
     scratch_remove_tree(s->dir);
 }
 
+/* One directory for all tests of a program: fixtures `setup` and `teardown` of the group. */
+#define SCRATCH_OF_GROUP(s)                                                                                  \
+    static scratch s;                                                                                        \
+    static int setup(void **state) {                                                                         \
+        (void)state;                                                                                         \
+        scratch_make(&s);                                                                                    \
+        return 0;                                                                                            \
+    }                                                                                                        \
+    static int teardown(void **state) {                                                                      \
+        (void)state;                                                                                         \
+        scratch_remove(&s);                                                                                  \
+        return 0;                                                                                            \
+    }
+
 /* Packed copies; the caller frees with free(). */
 static inline uint8_t *pack_gzip(const void *src, size_t n, size_t *out_n) {
     z_stream z;

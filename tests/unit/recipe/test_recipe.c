@@ -5,7 +5,7 @@
 #include "recipe/recipe.h"
 #include "unit/io/io_support.h"
 
-static scratch s;
+SCRATCH_OF_GROUP(s)
 
 static rt_status read_recipe(const char *text, rt_recipe_options o) {
     rt_recipe *r = NULL;
@@ -54,6 +54,7 @@ static void test_form(void **state) {
          "bad.yaml:1:9: anchors and tags"},
         {"a tag of a list", SCALES "stages: !!seq [{name: a, verb: train}]\n",
          "bad.yaml:2:9: anchors and tags"},
+        {"another comparison", "scales: {quick: {about: a, compare: order}}\n" STAGES, "compares 'order'"},
         {"no stages", SCALES, "no stages"},
         {"no scales", STAGES, "no scales"},
     };
@@ -131,17 +132,6 @@ static void test_sizes(void **state) {
                      cases[i].says);
         rt_str_deinit(&text);
     }
-}
-
-static int setup(void **state) {
-    (void)state;
-    scratch_make(&s);
-    return 0;
-}
-static int teardown(void **state) {
-    (void)state;
-    scratch_remove(&s);
-    return 0;
 }
 
 int main(void) {
