@@ -60,6 +60,10 @@ static rt_status choose_scale(rt_recipe *r, const char *scale) {
         if (!scale || strcmp(rt_jval_key(scales, i), scale) == 0) {
             r->scale_name = rt_jval_key(scales, i);
             r->scale = rt_jval_get(scales, r->scale_name);
+            const char *compare = rt_jval_text(r->scale, "compare");
+            RT_FAIL_IF(*compare && strcmp(compare, "orderings") != 0, RT_E_INPUT,
+                       "recipe %s: scale '%s' compares '%s'; wanted orderings, or nothing for every number",
+                       r->name, r->scale_name, compare);
             return RT_OK;
         }
     rt_str_init(&names);

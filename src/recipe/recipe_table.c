@@ -8,8 +8,8 @@
  * A cell is offset + scale * value, averaged over all finished runs of the stage `runs` (the row's, or else
  * the column's) whose loops agree with `where` of both. `value`, the row's or else the column's, is a path in the run's metrics.json, from
  * "evaluation" on, or from the top with a leading "/". Deviations are those of a sample (n - 1). A cell is
- * reproduced when it is within the larger of the column's tolerance and twice the paper's deviation; a scale with `compare: orderings`
- * leaves that open.
+ * reproduced when it is within the larger of the column's tolerance and twice the paper's deviation; a scale with
+ * `compare: orderings` leaves that open.
  */
 #include "base/alloc.h"
 #include "base/file.h"
@@ -38,7 +38,7 @@ typedef struct table {
 
 /* A scale too small for the paper's numbers says `compare: orderings`. */
 static bool only_orderings(const rt_recipe *r) {
-    return strcmp(rt_jval_text(r->scale, "compare"), "orderings") == 0;
+    return *rt_jval_text(r->scale, "compare") != 0;
 }
 
 static double number_of(rt_jval object, const char *key, double otherwise) {
