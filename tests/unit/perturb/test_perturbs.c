@@ -2,8 +2,9 @@
  * test_perturbs.c - perturbations, on networks of one hidden layer: z = B tanh(A x).
  *
  * Steps against PyTorch's autograd (tests/golden/objectives.py) in double and float and by a plan cut into
- * slices, for each of perturb_ods.c, perturb_conf_ods.c, perturb_tdiv.c and perturb_tdiv_sdiv.c; lengths; what
- * equal members, the ends of the range and differentiation may not do.
+ * slices, for each of perturb_ods.c, perturb_conf_ods.c, perturb_tdiv.c and perturb_tdiv_sdiv.c; the noise of
+ * perturb_gaussian.c by its moments and its keys; lengths; what equal members, the ends of the range and
+ * differentiation may not do.
  */
 #include "golden/golden_read.h"
 
