@@ -82,9 +82,9 @@ void cli_markdown_ops(rt_str *out);
 typedef void (*cli_param_fn)(void *user, const char *group, const rt_param_info *info);
 void cli_params_each(unsigned verb, cli_param_fn fn, void *user);
 void cli_param_range(const rt_param_info *p, rt_str *out); /* "1 to 10000", "sgd|adam", "" */
-/* Forms of values that deserve a list: architectures, data sets. */
 /* Does its help name other defaults for some cases? */
 bool cli_param_has_exceptions(const rt_param_info *p);
+/* Forms of values that deserve a list: architectures, data sets. */
 typedef void (*cli_form_fn)(void *user, const char *group, const char *form, const char *meaning);
 void cli_verb_forms(const cli_verb *v, cli_form_fn fn, void *user);
 void cli_examples_each(const cli_verb *v, void (*fn)(void *user, const char *what, const char *command),

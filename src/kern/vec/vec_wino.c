@@ -20,7 +20,8 @@
  * pass over memory. A single operation is done between a load and the first half of the transform, and, behind
  * whole tiles that nobody sums up, between the transform and the store.
  *
- * Data are C8: a vector is one block of channels, or half of one; products take 16 of them (v16.h). Error, relative to the largest element: some 1e-6 (direct: 3e-7).
+ * Data are C8: a vector is one block of channels, or half of one; products take 16 of them (v16.h). Error,
+ * relative to the largest element: some 1e-6 (direct: 3e-7); tests/op/test_wino.c has bounds by shape.
  */
 #define V_MOST 8
 #include "base/alloc.h"
