@@ -173,7 +173,7 @@ rt_status cli_cmd_info(rt_cli *c) {
     else
         st = cli_describe_data(c, c->args[0]);
     if (st == RT_E_USAGE && !strchr(path, ':')) /* a name, rather than a slip in SPEC */
-        st = rt_error_prefix(st, "no run and no file '%s'", path);
+        st = rt_error_prefix(st, "%s is no run, model (.safetensors) or array (.npy)", path);
     rt_free(path);
     return st;
 }
