@@ -38,6 +38,8 @@ static const fused_case CASES[] = {
     {"data, members", RT_OP_CONV2D_BWD_DATA, "mg", "", "mk", 'g', 2, 9, 9, 17, 9, 7, 6},
     {"weights", RT_OP_CONV2D_BWD_WEIGHTS, "", "", "", 0, 1, 4, 16, 16, 16, 16, 11},
     {"weights, both loads", RT_OP_CONV2D_BWD_WEIGHTS, "br", "g", "", 0, 1, 5, 16, 32, 14, 14, 1},
+    {"weights, whole tiles", RT_OP_CONV2D_BWD_WEIGHTS, "br", "g", "", 0, 1, 4, 16, 24, 32, 32, 1.2},
+    {"weights, whole tiles of members", RT_OP_CONV2D_BWD_WEIGHTS, "r", "m", "", 0, 3, 5, 17, 20, 8, 12, 10},
     {"weights, edges", RT_OP_CONV2D_BWD_WEIGHTS, "br", "ga", "", 0, 1, 17, 20, 12, 7, 7, 2},
     {"weights, several groups of many channels", RT_OP_CONV2D_BWD_WEIGHTS, "", "", "", 0, 1, 9, 128, 40, 12,
      12, 12},

@@ -18,7 +18,7 @@
  * become whole tiles, and there the element-wise operations of a fused convolution are applied
  * (vec_wino_steps.h), and the sums of batch normalisation taken: what stands around a convolution costs no
  * pass over memory. A single operation is done between a load and the first half of the transform, and, behind
- * whole tiles that nobody sums up, between the transform and the store.
+ * whole tiles that nobody sums up, between the transform and the store; whole tiles of dy go without a strip.
  *
  * Data are C8: a vector is one block of channels, or half of one; products take 16 of them (v16.h). Error,
  * relative to the largest element: some 1e-6 (direct: 3e-7); tests/op/test_wino.c has bounds by shape.
@@ -28,7 +28,6 @@
 #include "kern/vec/v16.h"
 #include "kern/vec/vec_wino_fetch.h"
 #include "kern/vec/vec_wino_steps.h"
-#include "kern/vec/vec_wino_tiles.h"
 
 enum { MAX_TILES = 64, MIN_GROUP = 32 };
 enum { MIN_TILES = 16, MIN_ROWS = 4, MIN_FROZEN_TILES = 4, MIN_CHANNELS = 8, MAX_GRADIENT = 256 * 256 };
@@ -159,14 +158,25 @@ static void clear_strip(float *strip, const geometry *g) {
 
 /* ---- transforms of a group ---- */
 
+static bool whole_tiles(const geometry *g) {
+    return g->h % WINO_OUT == 0 && g->w % WINO_OUT == 0;
+}
+
 /* V[36][tiles][c padded], or Z if `adjoint`. */
 RT_INLINE void transform(float *v, int64_t padded, float *strip, const source *s, const geometry *g, lines l,
                          const int64_t position, const bool adjoint) {
     const int64_t row = strip_row(g);
+    const bool direct = adjoint && s->steps->n == 1 && whole_tiles(g);
     wino_bound bound[WINO_STEPS_MAX];
     for (int64_t k = 0; k < l.count; k++, v += g->across * padded)
         for (int64_t ch = 0; ch < (s->c + 7) / 8 * 8; ch += V_W) {
             wino_bind(bound, s->steps, s->in, l.member, ch, s->c);
+            if (direct) {
+                const int64_t y0 = (l.first + k) % g->down * WINO_OUT;
+                wino_load_gradient(bound, v + ch, padded, position, s->x,
+                                   row_at(g, s->c, l.member, l.first + k, ch, y0), g->w * 8, g->across);
+                continue;
+            }
             if (adjoint)
                 fill_strip(strip, s, g, l.member, l.first + k, ch, bound, 0);
             else
@@ -267,8 +277,7 @@ RT_INLINE void store_tiles(const sink *to, const float *m, const geometry *g, in
 RT_INLINE void store_lines(const sink *to, const float *m, float *strip, const geometry *g, lines l,
                            const int64_t position) {
     const int64_t row = strip_row(g), blocks = (g->dst_c + 7) / 8;
-    const bool direct =
-        to->stats == RT_OP_NONE && to->steps->n == 1 && g->h % WINO_OUT == 0 && g->w % WINO_OUT == 0;
+    const bool direct = to->stats == RT_OP_NONE && to->steps->n == 1 && whole_tiles(g);
     wino_bound bound[WINO_STEPS_MAX];
     memset(to->sums, 0, (size_t)(2 * blocks * 8) * sizeof(float));
     for (int64_t k = 0; k < l.count; k++, m += g->across * g->dst_row)

@@ -11,7 +11,7 @@
 
 #include "kern/kern.h"
 #include "kern/vec/simd.h"
-#include "kern/vec/wino.h"
+#include "kern/vec/vec_wino_tiles.h"
 
 #define WINO_STEPS(STEP)                                                                                     \
     STEP(WINO_COPY, x)                                                                                       \
@@ -174,7 +174,38 @@ static inline void wino_load_columns(const wino_bound *s, float *dst, int64_t wi
     (void)zero;
 }
 
-/* The same where src may be used up, with sums over dst. */
+/* The transform A of one step of `tiles` whole tiles in a row, of which the first begins at `at`; row: floats from
+ * one row of pixels to the next. */
+RT_INLINE void wino_load_gradient(const wino_bound *s, float *z, int64_t padded, const int64_t position,
+                                  const float *src, int64_t at, int64_t row, int64_t tiles) {
+    const vf a = s->a, b = s->b, c = s->c, zero = v_set(0.0f);
+    const float *y = src + at, *t = wino_operand(s, at);
+    switch (s->kind) {
+#define STEP(name, value)                                                                                    \
+    case name:                                                                                               \
+        for (int64_t tx = 0; tx < tiles; tx++, z += padded) {                                                \
+            vf half[WINO_IN][WINO_OUT];                                                                      \
+            _Pragma("GCC unroll 4") for (int j = 0; j < WINO_OUT; j++) {                                     \
+                vf d[WINO_OUT];                                                                              \
+                _Pragma("GCC unroll 4") for (int r = 0; r < WINO_OUT; r++) {                                 \
+                    const int64_t i = r * row + (tx * WINO_OUT + j) * 8;                                     \
+                    const vf x = v_load(y + i);                                                              \
+                    d[r] = value;                                                                            \
+                }                                                                                            \
+                gradient_column(half, j, d);                                                                 \
+            }                                                                                                \
+            gradient_rows(z, position, half);                                                                \
+        }                                                                                                    \
+        break;
+        WINO_STEPS(STEP)
+#undef STEP
+    }
+    (void)t;
+    (void)c;
+    (void)zero;
+}
+
+/* Rows on their way out, where src may be used up, with sums over dst. */
 RT_INLINE void wino_store_row(const wino_bound *s, int steps, float *dst, float *src, int64_t at, int64_t n,
                               wino_sums *sums, const wino_sum_kind kind) {
     for (int k = 0; k < steps - 1; k++)

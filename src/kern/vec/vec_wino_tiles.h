@@ -28,19 +28,15 @@ RT_INLINE void input_tile(float *v, int64_t position, const float *strip, int64_
     }
 }
 
-RT_INLINE void gradient_tile(float *z, int64_t position, const float *strip, int64_t row) {
-    vf half[WINO_IN][WINO_OUT];
-#pragma GCC unroll 4
-    for (int j = 0; j < WINO_OUT; j++) {
-        vf a[WINO_OUT], t[WINO_IN];
-#pragma GCC unroll 4
-        for (int i = 0; i < WINO_OUT; i++)
-            a[i] = v_load(strip + i * row + j * 8);
-        wino_output_adjoint(t, a);
+/* A y A': column j of its first half, and the second. */
+RT_INLINE void gradient_column(vf half[WINO_IN][WINO_OUT], int j, const vf y[WINO_OUT]) {
+    vf t[WINO_IN];
+    wino_output_adjoint(t, y);
 #pragma GCC unroll 6
-        for (int i = 0; i < WINO_IN; i++)
-            half[i][j] = t[i];
-    }
+    for (int i = 0; i < WINO_IN; i++)
+        half[i][j] = t[i];
+}
+RT_INLINE void gradient_rows(float *z, int64_t position, vf half[WINO_IN][WINO_OUT]) {
 #pragma GCC unroll 6
     for (int i = 0; i < WINO_IN; i++) {
         vf t[WINO_IN];
@@ -49,6 +45,19 @@ RT_INLINE void gradient_tile(float *z, int64_t position, const float *strip, int
         for (int j = 0; j < WINO_IN; j++)
             v_store(z + (i * WINO_IN + j) * position, t[j]);
     }
+}
+
+RT_INLINE void gradient_tile(float *z, int64_t position, const float *strip, int64_t row) {
+    vf half[WINO_IN][WINO_OUT];
+#pragma GCC unroll 4
+    for (int j = 0; j < WINO_OUT; j++) {
+        vf a[WINO_OUT];
+#pragma GCC unroll 4
+        for (int i = 0; i < WINO_OUT; i++)
+            a[i] = v_load(strip + i * row + j * 8);
+        gradient_column(half, j, a);
+    }
+    gradient_rows(z, position, half);
 }
 
 /* The first half of A' M A: columns. */
