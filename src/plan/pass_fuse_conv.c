@@ -5,8 +5,9 @@
  * way in and on the way out, and take sums of what it stores, without a pass over memory of its own. Three
  * patterns, in forward and backward halves alike:
  *
- *     load    conv(chain(x), w)                    a chain that only such convolutions read is never stored:
- *             bwd_weights(chain(x), chain(dy))     BN and ReLU of the input, BN's gradient of dy
+ *     load    conv(chain(x), w)                    a chain that only such convolutions read, or chains in their
+ *             bwd_weights(chain(x), chain(dy))     loads, is never stored: BN and ReLU of the input, BN's gradient of
+ *                                                  dy, BatchEnsemble's r and s
  *     store   chain(conv(x, w))                    a residual, a bias, ReLU's mask behind bwd_data
  *     sums    bn_stats(conv), bn_gstats(conv, x, coef)
  *
@@ -95,6 +96,18 @@ static void take(fuse *f, rt_val c) {
         f->taken[c]++;
 }
 
+/* The chain that the chain v goes on from, or 0. */
+static rt_val inner(const fuse *f, rt_val v) {
+    const rt_node *d = rt_graph_node(f->w.from, v);
+    if (!is_rows_chain(d) || f->store_of[v] != 0 || f->store_of[d->in[0]] != 0 ||
+        !is_rows_chain(rt_graph_node(f->w.from, d->in[0])))
+        return 0;
+    for (int i = 0; i < d->chain->n; i++)
+        if (d->chain->step[i].arg[0] == 0 || d->chain->step[i].arg[1] == 0)
+            return 0;
+    return d->in[0];
+}
+
 static rt_status analyse(fuse *f) {
     const rt_graph *g = f->w.from;
     const rt_val n = (rt_val)rt_graph_count(g);
@@ -127,6 +140,11 @@ static rt_status analyse(fuse *f) {
             if (is_bn_mask(f, ud, &ud->chain->step[i], &c))
                 f->taken[c]++;
         }
+    }
+    for (rt_val v = n - 1; v > 0; v--) { /* readers of a chain have been seen before it */
+        const rt_val c = inner(f, v);
+        if (c != 0 && f->taken[v] > 0 && f->taken[v] == f->w.uses[v])
+            f->taken[c]++;
     }
     return RT_OK;
 }
@@ -184,30 +202,41 @@ static void add_chain(parts *p, const fuse *f, const rt_node *d, int first, bool
     }
 }
 
-/* The chain that makes operand i of convolution d, if nobody needs its value and no convolution before it has
- * it in its store. */
-static const rt_node *load_chain(const fuse *f, const rt_node *d, int i, int what) {
-    const rt_val c = d->in[i];
-    const bool data = i == 0 || d->op == RT_OP_CONV2D_BWD_WEIGHTS;
-    return (what & LOADS) != 0 && data && f->store_of[c] == 0 && f->taken[c] > 0 &&
-                   f->taken[c] == f->w.uses[c]
-               ? rt_graph_node(f->w.from, c)
-               : NULL;
+/* Whether value c is a chain that nobody needs and no convolution before it has in its store. */
+static bool is_load(const fuse *f, rt_val c) {
+    return f->store_of[c] == 0 && f->taken[c] > 0 && f->taken[c] == f->w.uses[c];
+}
+
+/* The chains that make operand i of convolution d and go into its load, last first; and what they begin with. */
+enum { NESTED = 2 };
+static int load_chains(const fuse *f, const rt_node *d, int i, int what, const rt_node *load[NESTED],
+                       rt_val *root) {
+    int n = 0;
+    *root = d->in[i];
+    if ((what & LOADS) == 0 || (i == 1 && d->op != RT_OP_CONV2D_BWD_WEIGHTS))
+        return 0;
+    for (rt_val c = *root; n < NESTED && c != 0 && is_load(f, c); c = inner(f, c)) {
+        load[n++] = rt_graph_node(f->w.from, c);
+        *root = load[n - 1]->in[0];
+    }
+    return n;
 }
 
 /* Convolution v with its loads, the chain u behind it (u == v: none) and sums, as `what` says. */
 static void assemble(parts *p, const fuse *f, rt_val v, rt_val u, int what) {
     const rt_graph *g = f->w.from;
-    const rt_node *d = rt_graph_node(g, v);
-    const rt_node *load[2] = {load_chain(f, d, 0, what), load_chain(f, d, 1, what)};
+    const rt_node *d = rt_graph_node(g, v), *load[2][NESTED];
     rt_val root[2];
-    for (int i = 0; i < 2; i++)
-        root[i] = f->w.map[load[i] != NULL ? load[i]->in[0] : d->in[i]];
+    int loads[2];
+    for (int i = 0; i < 2; i++) {
+        loads[i] = load_chains(f, d, i, what, load[i], &root[i]);
+        root[i] = f->w.map[root[i]];
+    }
     *p = (parts){0};
     operand(p, root[0]);
     for (int i = 0; i < 2; i++)
-        if (load[i] != NULL)
-            add_chain(p, f, load[i], 0, i == 1);
+        for (int k = loads[i] - 1; k >= 0; k--)
+            add_chain(p, f, load[i][k], 0, i == 1);
     add_step(p, d->op, d->attr, root[1], 0);
     const bool store = u != v && (what & STORE) != 0;
     if (store) {

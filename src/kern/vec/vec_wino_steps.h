@@ -17,12 +17,15 @@
     STEP(WINO_COPY, x)                                                                                       \
     STEP(WINO_AFFINE, v_fma(a, x, b))                   /* batch normalisation */                            \
     STEP(WINO_AFFINE_RELU, v_max(zero, v_fma(a, x, b))) /* and ReLU; NaN stays NaN */                        \
-    STEP(WINO_SCALE, a *x)                                                                                   \
+    STEP(WINO_AFFINE_RELU_SCALE, c *v_max(zero, v_fma(a, x, b))) /* and BatchEnsemble's r */                 \
+    STEP(WINO_SCALE, c *x)                                                                                   \
     STEP(WINO_SHIFT, x + a)                                                                                  \
     STEP(WINO_RELU, v_max(zero, x))                                                                          \
     STEP(WINO_ADD, x + v_load(t + i))                                                                        \
+    STEP(WINO_SCALE_ADD, v_fma(c, x, v_load(t + i)))                                                         \
     STEP(WINO_MASK, v_and(v_load(t + i) > zero, x))                                                          \
     STEP(WINO_AFFINE_MASK, v_and(v_fma(a, v_load(t + i), b) > zero, x))                                      \
+    STEP(WINO_SCALE_AFFINE_MASK, v_and(v_fma(a, v_load(t + i), b) > zero, c * x))                            \
     STEP(WINO_GRADIENT, v_fma(a, x, v_fma(b, v_load(t + i), c))) /* of batch normalisation */
 
 typedef enum wino_kind {
@@ -31,12 +34,14 @@ typedef enum wino_kind {
 #undef STEP
 } wino_kind;
 
-/* One step of a problem: its operands among the inputs (-1: none), and where the rows of its table begin. */
+/* One step of a problem: its operands among the inputs (-1: none), where the rows of its table begin, and how many
+ * floats lie between one group's numbers and the next one's. The scale is c; in a WINO_GRADIENT it multiplies all
+ * three numbers. */
 typedef struct wino_step {
     wino_kind kind;
-    int tensor, table;
+    int tensor, table, scale;
     int64_t row[3];
-    int64_t group; /* floats from one group's numbers to the next one's */
+    int64_t group, scale_group;
 } wino_step;
 
 enum { WINO_STEPS_MAX = 6 };
@@ -57,12 +62,20 @@ RT_INLINE void wino_bind(wino_bound *to, const wino_steps *s, const void *const 
     for (int k = 0; k < s->n; k++) {
         const wino_step *step = &s->step[k];
         to[k] = (wino_bound){.kind = step->kind, .t = step->tensor >= 0 ? in[step->tensor] : NULL};
-        if (step->table < 0)
-            continue;
-        const float *table = (const float *)in[step->table] + group * step->group + channel;
-        to[k].a = v_load_part(table + step->row[0], channels - channel);
-        to[k].b = v_load_part(table + step->row[1], channels - channel);
-        to[k].c = v_load_part(table + step->row[2], channels - channel);
+        if (step->table >= 0) {
+            const float *table = (const float *)in[step->table] + group * step->group + channel;
+            to[k].a = v_load_part(table + step->row[0], channels - channel);
+            to[k].b = v_load_part(table + step->row[1], channels - channel);
+            to[k].c = v_load_part(table + step->row[2], channels - channel);
+        }
+        if (step->scale >= 0) {
+            const vf scale = v_load_part((const float *)in[step->scale] + group * step->scale_group + channel,
+                                         channels - channel);
+            const bool all = step->kind == WINO_GRADIENT;
+            to[k].a = all ? scale * to[k].a : to[k].a;
+            to[k].b = all ? scale * to[k].b : to[k].b;
+            to[k].c = all ? scale * to[k].c : scale;
+        }
     }
 }
 
@@ -213,6 +226,26 @@ RT_INLINE void wino_store_row(const wino_bound *s, int steps, float *dst, float 
     wino_step_row(&s[steps - 1], dst, src, wino_operand(&s[steps - 1], at), n, sums, kind);
 }
 
+/* Two steps that are one: `next` behind a scale, or a scale behind something. */
+static inline bool wino_merge(wino_step *last, const wino_step *next) {
+    if (next->kind == WINO_SCALE && last->scale < 0 &&
+        (last->kind == WINO_AFFINE_RELU || last->kind == WINO_GRADIENT)) {
+        last->kind = last->kind == WINO_GRADIENT ? WINO_GRADIENT : WINO_AFFINE_RELU_SCALE;
+        last->scale = next->scale;
+        last->scale_group = next->scale_group;
+        return true;
+    }
+    if (last->kind == WINO_SCALE && (next->kind == WINO_ADD || next->kind == WINO_AFFINE_MASK)) {
+        const wino_step scale = *last;
+        *last = *next;
+        last->kind = next->kind == WINO_ADD ? WINO_SCALE_ADD : WINO_SCALE_AFFINE_MASK;
+        last->scale = scale.scale;
+        last->scale_group = scale.scale_group;
+        return true;
+    }
+    return false;
+}
+
 /* The steps of a chain that the kernels know; false for any other. shape: of the value they act on. */
 static inline bool wino_add_step(wino_steps *to, const rt_problem *p, const rt_chain_step *s,
                                  const rt_desc *value) {
@@ -240,24 +273,29 @@ static inline bool wino_add_step(wino_steps *to, const rt_problem *p, const rt_c
             continue;
         if (to->n == WINO_STEPS_MAX || (s->swap && s->op != RT_OP_ADD) || s->attr.alpha != 0)
             return false;
+        const int table = RULES[i].table >= 0 ? s->arg[RULES[i].table] : -1;
+        const bool scale = RULES[i].kind == WINO_SCALE;
         wino_step r = {.kind = RULES[i].kind,
                        .tensor = RULES[i].tensor >= 0 ? s->arg[RULES[i].tensor] : -1,
-                       .table = RULES[i].table >= 0 ? s->arg[RULES[i].table] : -1};
+                       .table = scale ? -1 : table,
+                       .scale = scale ? table : -1};
         if (r.tensor >= 0 && !rt_desc_equal(&p->in[r.tensor], value))
             return false;
-        if (r.table >= 0) {
+        if (table >= 0) {
             /* rows of C, or M C, numbers; one row: (C), or (M, C) */
-            const rt_shape *t = &p->in[r.table].shape;
+            const rt_shape *t = &p->in[table].shape;
             const int64_t C = value->shape.d[1], all = rt_shape_elems(t);
             const bool rows = s->op != RT_OP_MUL_CHAN && s->op != RT_OP_ADD_CHAN;
             const int64_t width = rows ? t->d[1] : all;
-            if (p->in[r.table].dtype != RT_DTYPE_F32 || p->in[r.table].layout != RT_LAYOUT_PLAIN ||
-                t->rank < 1 || width % C != 0)
+            if (p->in[table].dtype != RT_DTYPE_F32 || p->in[table].layout != RT_LAYOUT_PLAIN || t->rank < 1 ||
+                width % C != 0)
                 return false;
-            r.group = width == C ? 0 : C;
+            r.group = r.scale_group = width == C ? 0 : C;
             for (int64_t k = 0; k < 3; k++) /* rows that do not exist are not used, but read */
                 r.row[k] = RT_MIN((RULES[i].first + k) * width, all - width);
         }
+        if (to->n > 0 && wino_merge(&to->step[to->n - 1], &r))
+            return true;
         to->step[to->n++] = r;
         return true;
     }
@@ -267,7 +305,7 @@ static inline bool wino_add_step(wino_steps *to, const rt_problem *p, const rt_c
 /* No steps are a copy. */
 static inline void wino_seal(wino_steps *s) {
     if (s->n == 0)
-        s->step[s->n++] = (wino_step){.kind = WINO_COPY, .tensor = -1, .table = -1};
+        s->step[s->n++] = (wino_step){.kind = WINO_COPY, .tensor = -1, .table = -1, .scale = -1};
 }
 
 #endif
