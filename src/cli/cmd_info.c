@@ -100,7 +100,7 @@ static rt_status plan_step(arch_report *a, const rt_cli *c) {
                          .decay_rule = "all",
                          .slice = c->config.slice};
     RT_TRY(cli_pool_create(c, &a->pool));
-    rt_student_config config = {.arch = *rt_net_config(a->net)};
+    rt_student_config config = {.spec = c->config.student, .arch = *rt_net_config(a->net)};
     RT_TRY(rt_params_create(&a->step_params));
     RT_TRY(rt_student_create(&a->student, &config, a->step_params));
     rt_distill_config what = {
