@@ -46,6 +46,11 @@ RT_GRAD_RULE(conv2d_bwd_data) {
 /* y = bwd_weights(x, e), of the shape of weights. */
 RT_GRAD_RULE(conv2d_bwd_weights) {
     rt_val x = nd->in[0], e = nd->in[1];
+    if (nd->attr.members > 1) {
+        rt_graph_refuse(c->g, rt_error_set(RT_E_UNSUPPORTED, __FILE__, __LINE__,
+                                           "conv2d_bwd_weights per member has no gradient"));
+        return;
+    }
     if (rt_grad_wants(c, x))
         rt_grad_give(c, x, bwd_data(c, nd, e, dy, x));
     if (rt_grad_wants(c, e))

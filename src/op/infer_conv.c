@@ -4,7 +4,8 @@
  *     out = floor((in + 2 pad - k) / stride) + 1
  *
  * With stride > 1 several input sizes give one output size; the adjoints are told theirs (attr.h, attr.w,
- * attr.kh, attr.kw) and the rule checks that the forward convolution would lead back.
+ * attr.kh, attr.kw) and the rule checks that the forward convolution would lead back. With the gradient of the
+ * weights, and that of weights that differ by rank one between members, which is made of it.
  */
 #include "op/op_int.h"
 
@@ -57,7 +58,26 @@ rt_status rt_infer_conv2d_bwd_weights(const rt_infer *q) {
                          out_size(x[3], q->attr->kw, q->attr) != dy[3],
                      "no convolution of input 0 with a %dx%d kernel gives input 1", (int)q->attr->kh,
                      (int)q->attr->kw);
-    return rt_infer_global(q, q->in[0].dtype, rt_shape4(dy[1], x[1], q->attr->kh, q->attr->kw));
+    const int64_t m = rt_attr_groups(q->attr);
+    int64_t oc = 0;
+    RT_INFER_FAIL_IF(m > 1 && q->in[0].groups != m, "attr.members must be the groups of the inputs");
+    RT_INFER_FAIL_IF(!rt_i64_mul(m, dy[1], &oc), "too many channels");
+    return rt_infer_global(q, q->in[0].dtype, rt_shape4(oc, x[1], q->attr->kh, q->attr->kw));
+}
+
+rt_status rt_infer_fast_bwd(const rt_infer *q) {
+    RT_TRY(rt_infer_need_float(q));
+    for (int i = 0; i < 4; i++)
+        RT_TRY(rt_infer_need_global(q, i));
+    const rt_shape *d = &q->in[0].shape, *w = &q->in[1].shape, *r = &q->in[2].shape, *s = &q->in[3].shape;
+    RT_INFER_FAIL_IF(w->rank != 4 || r->rank != 2 || s->rank != 2 || r->d[1] != w->d[1] ||
+                         s->d[1] != w->d[0] || r->d[0] != s->d[0],
+                     "inputs 1 to 3 must be (oc, ic, kh, kw), (M, ic) and (M, oc)");
+    rt_shape all = *w;
+    RT_INFER_FAIL_IF(!rt_i64_mul(r->d[0], w->d[0], &all.d[0]) || !rt_shape_equal(d, &all),
+                     "input 0 must be (M oc, ic, kh, kw)");
+    RT_INFER_FAIL_IF(q->attr->index < 0 || q->attr->index > 2, "attr.index must be 0, 1 or 2");
+    return rt_infer_global(q, q->in[0].dtype, q->attr->index == 0 ? *w : q->attr->index == 1 ? *r : *s);
 }
 
 /* The steps are checked, and the result's type found, where the chain is known (graph). */

@@ -8,6 +8,7 @@ static const struct {
     const char *name, *meaning;
 } PASSES[RT_PASS_COUNT] = {
     [RT_PASS_SIMPLIFY] = {"simplify", "remove identities, merge scalings and reshapes"},
+    [RT_PASS_FAST] = {"fast", "take the gradients of a BatchEnsemble from one gradient of weights per member"},
     [RT_PASS_FUSE] = {"fuse", "turn runs of element-wise operations into chains"},
     [RT_PASS_REMAT] = {"remat",
                        "recompute cheap forward chains in the backward half instead of keeping them"},
@@ -107,6 +108,8 @@ static rt_status rewrite(rt_graph **g, unsigned skip, rt_choice choice) {
 #define WANTED(pass) ((skip & (1u << (pass))) == 0)
     if (WANTED(RT_PASS_SIMPLIFY))
         RT_TRY(rt_pass_simplify(g));
+    if (WANTED(RT_PASS_FAST) && WANTED(RT_PASS_LAYOUT) && WANTED(RT_PASS_SELECT))
+        RT_TRY(rt_pass_fast(g, choice));
     if (WANTED(RT_PASS_FUSE))
         RT_TRY(rt_pass_fuse(g));
     if (WANTED(RT_PASS_FUSE) && WANTED(RT_PASS_REMAT))

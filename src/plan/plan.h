@@ -19,6 +19,7 @@ typedef struct rt_exec rt_exec;
 
 typedef enum rt_pass {
     RT_PASS_SIMPLIFY,
+    RT_PASS_FAST,
     RT_PASS_FUSE,
     RT_PASS_REMAT,
     RT_PASS_FUSE_CONV,

@@ -124,6 +124,7 @@ typedef struct rt_choice {
 } rt_choice;
 
 rt_status rt_pass_simplify(rt_graph **g) RT_MUST_CHECK;
+rt_status rt_pass_fast(rt_graph **g, rt_choice c) RT_MUST_CHECK;
 rt_status rt_pass_fuse(rt_graph **g) RT_MUST_CHECK;
 rt_status rt_pass_remat(rt_graph **g) RT_MUST_CHECK;
 rt_status rt_pass_fuse_conv(rt_graph **g, rt_choice c) RT_MUST_CHECK;

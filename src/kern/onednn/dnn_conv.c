@@ -31,6 +31,11 @@ static const rt_desc *desc_at(const rt_problem *p, int place) {
     return place < 0 ? &p->out : &p->in[place];
 }
 
+/* Gradients of the weights per member are as many problems of the same shape, one behind the other. */
+static int64_t members_of(const rt_problem *p, conv_pass pass) {
+    return pass == BWD_WEIGHTS && p->attr.members > 1 ? p->attr.members : 1;
+}
+
 static bool conv_get(conv *c, const rt_problem *p, conv_pass pass) {
     if (p->nin != 2 || p->attr.stride < 1)
         return false;
@@ -38,6 +43,10 @@ static bool conv_get(conv *c, const rt_problem *p, conv_pass pass) {
     *c = (conv){
         pass,       *desc_at(p, place[0]), *desc_at(p, place[1]), *desc_at(p, place[2]), p->attr.stride,
         p->attr.pad};
+    const int64_t members = members_of(p, pass);
+    c->x.shape.d[0] /= members;
+    c->y.shape.d[0] /= members;
+    c->w.shape.d[0] /= members;
     const rt_desc *all[3] = {&c->x, &c->w, &c->y};
     for (int i = 0; i < 3; i++) {
         if (all[i]->dtype != RT_DTYPE_F32 || all[i]->shape.rank != 4 || rt_layout_is_wino(all[i]->layout))
@@ -158,7 +167,7 @@ static void layouts(const rt_problem *p, conv_pass pass, rt_layout *in, rt_layou
 }
 
 /* The primitive descriptor for exactly the layouts of p; NULL if there is none or if sizes disagree with
- * ours. */
+ * ours: members whose channels fill no block do not stand one behind the other. */
 static dnnl_primitive_desc_t exact_pd(const rt_problem *p, conv_pass pass, mds *m) {
     conv c;
     if (!conv_get(&c, p, pass))
@@ -166,6 +175,8 @@ static dnnl_primitive_desc_t exact_pd(const rt_problem *p, conv_pass pass, mds *
     dnnl_primitive_desc_t pd = conv_pd(&c, m);
     if (pd && (dnnl_memory_desc_get_size(&m->x) != rt_desc_bytes(&c.x) ||
                dnnl_memory_desc_get_size(&m->w) != rt_desc_bytes(&c.w) ||
+               rt_desc_bytes(&c.w) * (size_t)members_of(p, pass) !=
+                   rt_desc_bytes(desc_at(p, k_place[pass][1])) ||
                dnnl_memory_desc_get_size(&m->y) != rt_desc_bytes(&c.y))) {
         dnnl_primitive_desc_destroy(pd);
         pd = NULL;
@@ -198,11 +209,18 @@ static rt_status prepare(const rt_problem *p, conv_pass pass, void **state, size
     return st;
 }
 
-static void run(const void *state, conv_pass pass, void *out, const void *const *in, const rt_kern_ctx *ctx) {
+static void run(const void *state, const rt_problem *p, conv_pass pass, void *out, const void *const *in,
+                const rt_kern_ctx *ctx) {
+    const int64_t members = members_of(p, pass);
     const void *data[3];
-    for (int i = 0; i < 3; i++)
-        data[i] = k_place[pass][i] < 0 ? out : in[k_place[pass][i]];
-    rt_dnn_prim_run(state, data, ctx);
+    for (int64_t m = 0; m < members; m++) {
+        for (int i = 0; i < 3; i++) {
+            const int place = k_place[pass][i];
+            const size_t bytes = rt_desc_bytes(desc_at(p, place)) / (size_t)members;
+            data[i] = (const char *)(place < 0 ? out : in[place]) + (size_t)m * bytes;
+        }
+        rt_dnn_prim_run(state, data, ctx);
+    }
 }
 
 #define CONV_KERNEL(name, PASS)                                                                              \
@@ -217,8 +235,7 @@ static void run(const void *state, conv_pass pass, void *out, const void *const 
     }                                                                                                        \
     static void name##_run(const void *state, const rt_problem *p, void *out, const void *const *in,         \
                            const rt_kern_ctx *ctx) {                                                         \
-        (void)p;                                                                                             \
-        run(state, PASS, out, in, ctx);                                                                      \
+        run(state, p, PASS, out, in, ctx);                                                                     \
     }                                                                                                        \
     const rt_kern rt_k_##name##_f32__onednn = {                                                              \
         .impl = "onednn",                                                                                    \

@@ -40,7 +40,9 @@ typedef struct axis {
 /* src is what is read, dst the result; for the gradient of the weights they are x and dy. */
 typedef struct job {
     pass which;
-    int64_t images, src_c, dst_c;
+    int64_t members; /* gradients of the weights, one after the other */
+    int64_t images;  /* of each */
+    int64_t src_c, dst_c;
     axis y, x;
     int64_t stride;
     int64_t group; /* images at a time */
@@ -233,34 +235,41 @@ RT_INLINE void weights_tile(float *dw, const job *j, range y, range x, const flo
         v16_store(dw + r * BLOCK, sum[r]);
 }
 
-static void weights_run(const void *state, const rt_problem *p, void *out, const void *const *in,
-                        const rt_kern_ctx *ctx) {
-    (void)p;
-    const job *j = state;
+/* Images [first, first + j->images). */
+static void weights_of(float *out, const job *j, int64_t first, const void *const *in, float *scratch) {
     range y[MAX_TAPS], x[MAX_TAPS];
     for (int64_t t = 0; t < j->y.taps; t++)
         y[t] = tap_range(&j->y, t);
     for (int64_t t = 0; t < j->x.taps; t++)
         x[t] = tap_range(&j->x, t);
-    for (int64_t image = 0; image < j->images; image += j->group) {
-        const int64_t images = RT_MIN(j->group, j->images - image);
+    for (int64_t image = first; image < first + j->images; image += j->group) {
+        const int64_t images = RT_MIN(j->group, first + j->images - image);
         const region src = {j->src_c, j->y.src, j->x.src, 0, j->y.src, image, images};
         const region dst = {j->dst_c, j->y.dst, j->x.dst, 0, j->y.dst, image, images};
-        float *xs = ctx->scratch, *dys = xs + region_floats(&src);
+        float *xs = scratch, *dys = xs + region_floats(&src);
         make_chunks(xs, in[0], &src);
         make_chunks(dys, in[1], &dst);
         for (int64_t i = 0; i < j->src_c / BLOCK; i++)
             for (int64_t o = 0; o < j->dst_c / BLOCK; o++) {
                 const float *a = xs + i * chunk_floats(&src), *b = dys + o * chunk_floats(&dst);
-                float *dw = (float *)out + (o * j->src_c / BLOCK + i) * j->y.taps * j->x.taps * TILE;
+                float *dw = out + (o * j->src_c / BLOCK + i) * j->y.taps * j->x.taps * TILE;
                 for (int64_t t = 0; t < j->y.taps * j->x.taps; t++, dw += TILE) {
                     const range ry = y[t / j->x.taps], rx = x[t % j->x.taps];
-#define CALL(n) weights_tile(dw + at * BLOCK, j, ry, rx, a + at, b, images, image > 0, n)
+#define CALL(n) weights_tile(dw + at * BLOCK, j, ry, rx, a + at, b, images, image > first, n)
                     V16_PARTS(BLOCK, at, CALL);
 #undef CALL
                 }
             }
     }
+}
+
+static void weights_run(const void *state, const rt_problem *p, void *out, const void *const *in,
+                        const rt_kern_ctx *ctx) {
+    (void)p;
+    const job *j = state;
+    const int64_t size = j->dst_c * j->src_c * j->y.taps * j->x.taps;
+    for (int64_t m = 0; m < j->members; m++)
+        weights_of((float *)out + m * size, j, m * j->images, in, ctx->scratch);
 }
 
 /* ---- what a problem asks for ---- */
@@ -295,6 +304,10 @@ static const rt_desc *desc_at(const rt_problem *p, int place) {
     return place < 0 ? &p->out : &p->in[place];
 }
 
+static int64_t members_of(const rt_problem *p) {
+    return pass_of(p->op) == BWD_WEIGHTS ? RT_MAX(1, p->attr.members) : 1;
+}
+
 /* Whether the problem is ours, whatever the layouts: several images, whole blocks of channels, more than one
  * tap (a single one does not pay for the copies). The gradient of the weights walks over all pixels of a
  * chunk for every tap: larger images leave the caches. */
@@ -311,7 +324,7 @@ static bool worthwhile(const rt_problem *p) {
             return false;
     if (pass_of(p->op) == BWD_WEIGHTS && x[2] * x[3] > MAX_GRADIENT)
         return false;
-    return x[0] >= MIN_IMAGES && x[1] % BLOCK == 0 && y[1] % BLOCK == 0 && w[2] * w[3] > 1;
+    return x[0] / members_of(p) >= MIN_IMAGES && x[1] % BLOCK == 0 && y[1] % BLOCK == 0 && w[2] * w[3] > 1;
 }
 
 static void rule(rt_str *out) {
@@ -328,7 +341,8 @@ static void job_init(job *j, const rt_problem *p) {
     const int64_t *y = desc_at(p, k_place[which][2])->shape.d;
     const bool back = which == BWD_DATA;
     *j = (job){.which = which,
-               .images = x[0],
+               .members = members_of(p),
+               .images = x[0] / members_of(p),
                .src_c = back ? y[1] : x[1],
                .dst_c = back ? x[1] : y[1],
                .stride = p->attr.stride};

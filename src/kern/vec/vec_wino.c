@@ -489,14 +489,15 @@ typedef struct pieces {
     int64_t position; /* floats from one position to the next */
 } pieces;
 
-static pieces pieces_of(const geometry *g) {
-    return (pieces){.at_once = g->members == 1 && g->group == g->lines,
+/* each: every member has a gradient of its own. */
+static pieces pieces_of(const geometry *g, bool each) {
+    return (pieces){.at_once = (each || g->members == 1) && g->group == g->lines,
                     .count = g->dst_p / WINO_BLOCK * ((g->src_c + PIECE - 1) / PIECE),
                     .position = RT_MIN(PIECE, g->src_c) * WINO_BLOCK + PIECE_PAD};
 }
 
-static int64_t gradient_floats(const geometry *g) {
-    const pieces s = pieces_of(g);
+static int64_t gradient_floats(const geometry *g, bool each) {
+    const pieces s = pieces_of(g, each);
     return (s.at_once ? 1 : s.count) * WINO_POS * s.position;
 }
 
@@ -517,8 +518,14 @@ static void piece_taps(float *dw, const float *du, const geometry *g, int64_t po
         gradient_taps(to, g->src_c, du, position, src, dst);
 }
 
-/* dU is summed over groups of lines before it is transformed back, one position after the other: V and Z of a
- * position stay near while all pieces are made. Where one group is all there is, each piece is transformed as
+static void all_taps(float *dw, const float *du, const geometry *g, const pieces *s) {
+    for (int64_t o = 0; o < g->dst_p; o += WINO_BLOCK)
+        for (int64_t i = 0; i < g->src_c; i += PIECE, du += WINO_POS * s->position)
+            piece_taps(dw, du, g, s->position, o, i);
+}
+
+/* dU is summed over groups of lines, of all members or of each, before it is transformed back, one position after
+ * the other: V and Z of a position stay near while all pieces are made. Where one group is all there is, each piece is transformed as
  * soon as it is made: dU of many channels would leave the caches. */
 static void weights_run(const void *state, const rt_problem *p, void *out, const void *const *in,
                         const rt_kern_ctx *ctx) {
@@ -528,16 +535,17 @@ static void weights_run(const void *state, const rt_problem *p, void *out, const
     float *z = v + WINO_POS * g.position, *du = z + WINO_POS * g.position, *dw = out;
     const source x = {.x = in[0], .c = g.src_c, .steps = &j->load[0], .in = in};
     const source dy = {.x = in[j->dy], .c = g.dst_c, .steps = &j->load[1], .in = in};
-    const pieces s = pieces_of(&g);
-    const int64_t piece = WINO_POS * s.position;
+    const bool each = j->attr.members > 1;
+    const pieces s = pieces_of(&g, each);
+    const int64_t piece = WINO_POS * s.position, next = each ? g.dst_c * g.src_c * 9 : 0;
     if ((g.dst_c + 7) / 8 * 8 < g.dst_p) /* data come in blocks of 8, products take 16 */
         memset(z, 0, (size_t)(WINO_POS * g.position) * sizeof(float));
     clear_strip(strip, &g);
     clear_strip(dy_strip, &g);
-    for (int64_t member = 0; member < g.members; member++)
+    for (int64_t member = 0; member < g.members; member++, dw += next) {
         for (int64_t first = 0; first < g.lines; first += g.group) {
             const lines l = {member, first, RT_MIN(g.group, g.lines - first)};
-            const bool begun = member > 0 || first > 0;
+            const bool begun = (member > 0 && !each) || first > 0;
             const int64_t tiles = l.count * g.across;
             wino_fetch f = {.streams = 0};
             fetch_source(&f, &x, &g, lines_behind(&g, l));
@@ -560,9 +568,9 @@ static void weights_run(const void *state, const rt_problem *p, void *out, const
                                       &f);
             }
         }
-    for (int64_t o = 0; o < g.dst_p && !s.at_once; o += WINO_BLOCK)
-        for (int64_t i = 0; i < g.src_c; i += PIECE, du += piece)
-            piece_taps(dw, du, &g, s.position, o, i);
+        if (!s.at_once && (each || member == g.members - 1))
+            all_taps(dw, du, &g, &s);
+    }
 }
 
 /* ---- what a problem asks for ---- */
@@ -648,7 +656,7 @@ static bool worthwhile(const rt_problem *p, const job *j) {
     const geometry g = geometry_of(p, x.src, x.dst);
     if (g.across * RT_MAX(g.src_row, g.dst_row) > FARTHEST - GAP)
         return false;
-    return j->which != BWD_WEIGHTS || pieces_of(&g).at_once || s[1] * d[1] <= MAX_GRADIENT;
+    return j->which != BWD_WEIGHTS || pieces_of(&g, j->attr.members > 1).at_once || s[1] * d[1] <= MAX_GRADIENT;
 }
 
 static void rule(rt_str *out) {
@@ -702,7 +710,7 @@ static rt_status prepare(const rt_problem *p, void **state, size_t *scratch) {
     }
     const operands x = operands_of(p, j);
     const geometry g = geometry_of(p, x.src, x.dst);
-    const int64_t du = j->which == BWD_WEIGHTS ? gradient_floats(&g) : 0;
+    const int64_t du = j->which == BWD_WEIGHTS ? gradient_floats(&g, j->attr.members > 1) : 0;
     const int64_t floats = 2 * strip_floats(&g) + 2 * g.dst_p + WINO_POS * 2 * g.position + du;
     *state = j;
     *scratch = (size_t)floats * sizeof(float);

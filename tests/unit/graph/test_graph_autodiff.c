@@ -34,7 +34,7 @@ static bool needs_context(const op_case *k) {
     for (int i = 0; i < nin; i++)
         if (in[i].dtype == RT_DTYPE_F64)
             return true;
-    return k->op == RT_OP_BN_APPLY || (rt_op_get(k->op)->flags & RT_OP_INTERNAL) != 0;
+    return k->op == RT_OP_BN_APPLY || case_is_internal(k);
 }
 
 /* Builds the operation of a case on leaves and asks for all gradients at once. */

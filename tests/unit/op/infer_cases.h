@@ -32,6 +32,12 @@ static RT_UNUSED const char *const case_grad_rule[RT_OP_COUNT] = {
 #undef RT_OP
 };
 
+/* Made by plan passes only, when gradients have been taken. */
+static RT_UNUSED bool case_is_internal(const op_case *k) {
+    return (rt_op_get(k->op)->flags & RT_OP_INTERNAL) != 0 ||
+           (k->op == RT_OP_CONV2D_BWD_WEIGHTS && k->attr.members > 1);
+}
+
 /* Reads one type; returns the text behind it. */
 static const char *case_read_type(rt_type *t, const char *s) {
     *t = (rt_type){.dtype = RT_DTYPE_F32};
@@ -276,6 +282,16 @@ static const op_case op_cases[] = {
     {RT_OP_CONV2D_BWD_WEIGHTS, "2:3x8x8 2:5x4x4", "S:5x3x3x3", NULL, AT(.stride = 2, .pad = 1, .kh = 3, .kw = 3)},
     {RT_OP_CONV2D_BWD_WEIGHTS, "2:3x8x8 2:5x4x4", NULL, "5x3 kernel", AT(.stride = 2, .pad = 1, .kh = 5, .kw = 3)},
     {RT_OP_CONV2D_BWD_WEIGHTS, "2:3x8x8 1:5x4x4", NULL, "same groups", AT(.stride = 2, .pad = 1, .kh = 3, .kw = 3)},
+    {RT_OP_CONV2D_BWD_WEIGHTS, "2:3x8x8 2:5x4x4", "S:10x3x3x3", NULL,
+     AT(.members = 2, .stride = 2, .pad = 1, .kh = 3, .kw = 3)},
+    {RT_OP_CONV2D_BWD_WEIGHTS, "2:3x8x8 2:5x4x4", NULL, "groups of the inputs",
+     AT(.members = 3, .stride = 2, .pad = 1, .kh = 3, .kw = 3)},
+    {RT_OP_FAST_BWD, "g:10x3x2x2 g:5x3x2x2 g:2x3 g:2x5", "g:5x3x2x2", NULL, AT(0)},
+    {RT_OP_FAST_BWD, "g:10x3x2x2 g:5x3x2x2 g:2x3 g:2x5", "g:2x3", NULL, AT(.index = 1)},
+    {RT_OP_FAST_BWD, "g:10x3x2x2 g:5x3x2x2 g:2x3 g:2x5", "g:2x5", NULL, AT(.index = 2)},
+    {RT_OP_FAST_BWD, "g:10x3x2x2 g:5x3x2x2 g:2x3 g:2x5", NULL, "attr.index", AT(.index = 3)},
+    {RT_OP_FAST_BWD, "g:9x3x2x2 g:5x3x2x2 g:2x3 g:2x5", NULL, "M oc", AT(0)},
+    {RT_OP_FAST_BWD, "g:10x3x2x2 g:5x3x2x2 g:2x5 g:2x3", NULL, "inputs 1 to 3", AT(0)},
     /* ---- pooling ---- */
     {RT_OP_MAXPOOL, "1:3x8x6", "1:3x4x3", NULL, AT(.kh = 2, .kw = 2, .stride = 2)},
     {RT_OP_MAXPOOL, "1:3x8x8", "1:3x4x4", NULL, AT(.kh = 3, .kw = 3, .stride = 2, .pad = 1)},
