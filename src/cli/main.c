@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/timer.h"
 #include "cli/cli.h"
+#include "kern/kern.h"
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,6 +112,7 @@ static rt_status run(rt_cli *c, int argc, char **argv) {
     if (is_one_of(argv[0], "version", "--version", "-V"))
         return run_version();
     RT_TRY(find_verb(&c->verb, argv[0]));
+    RT_TRY(rt_cpu_check());
     bool help;
     rt_status st = cli_parse(c, argc, argv, &help);
     cli_term_init(&c->term, &c->config);

@@ -6,6 +6,7 @@
  * other way round. NONE leaves our vector kernels out altogether: what oneDNN, BLAS and the reference compute is what
  * they are compared with.
  */
+#include "base/status.h"
 #include "kern/kern.h"
 
 #include <stdatomic.h>
@@ -26,19 +27,30 @@ static rt_isa detect(void) {
 #endif
 }
 
+static const struct {
+    const char *name;
+    rt_isa isa;
+} NAMES[] = {{"none", RT_ISA_NONE}, {"plain", RT_ISA_PLAIN}, {"avx2", RT_ISA_AVX2}, {"avx512", RT_ISA_AVX512}};
+
+/* Place of a name in the list, or -1. */
+static int find(const char *name) {
+    for (int i = 0; i < RT_COUNT(NAMES); i++)
+        if (strcmp(name, NAMES[i].name) == 0)
+            return i;
+    return -1;
+}
+
 static rt_isa lower(rt_isa have) {
-    static const struct {
-        const char *name;
-        rt_isa isa;
-    } names[] = {
-        {"none", RT_ISA_NONE}, {"plain", RT_ISA_PLAIN}, {"avx2", RT_ISA_AVX2}, {"avx512", RT_ISA_AVX512}};
     const char *want = getenv("RETORT_ISA");
-    if (!want)
-        return have;
-    for (int64_t i = 0; i < RT_COUNT(names); i++)
-        if (strcmp(want, names[i].name) == 0)
-            return RT_MIN(have, names[i].isa);
-    return have;
+    const int i = want ? find(want) : -1;
+    return i >= 0 ? RT_MIN(have, NAMES[i].isa) : have;
+}
+
+rt_status rt_cpu_check(void) {
+    const char *want = getenv("RETORT_ISA");
+    RT_FAIL_IF(want && *want && find(want) < 0, RT_E_USAGE,
+               "environment variable RETORT_ISA: '%.40s', wanted none, plain, avx2 or avx512", want);
+    return RT_OK;
 }
 
 rt_isa rt_cpu_isa(void) {

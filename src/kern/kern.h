@@ -61,6 +61,7 @@ typedef enum rt_isa { RT_ISA_NONE, RT_ISA_PLAIN, RT_ISA_AVX2, RT_ISA_AVX512 } rt
 /* The highest the CPU supports; the environment variable RETORT_ISA=none|plain|avx2|avx512 lowers it. NONE: no
  * vector kernels of our own, oneDNN as it likes. */
 rt_isa rt_cpu_isa(void);
+rt_status rt_cpu_check(void) RT_MUST_CHECK; /* fails if RETORT_ISA is none of these, which else changes nothing */
 
 /* Which families of kernels may be chosen; 0 in a mask bit forbids. The reference is always allowed. */
 enum { RT_KERN_VEC = 1, RT_KERN_ONEDNN = 2, RT_KERN_BLAS = 4, RT_KERN_ALL = 7 };

@@ -28,6 +28,8 @@ run info --arch wrn:28,1 --input 3x32
 expect 2 "two numbers" "shape with two numbers"
 run train -zz
 expect 2 "" "unknown letter"
+RETORT_ISA=axv2 run info --arch mlp:8 --input 2
+expect 2 "RETORT_ISA: 'axv2', wanted none, plain" "unknown instruction set"
 run predict r --data spiral --json
 expect 2 "need a file" "predictions and JSON cannot share standard output"
 run train $small --quiet --out good
