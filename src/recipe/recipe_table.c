@@ -1,13 +1,15 @@
 /*
  * recipe_table.c - what the runs of a recipe measured, as tables beside the paper's.
  *
- *   columns: {id, label, value, scale, offset, digits, better, tolerance, runs, where}
+ *   columns: {id, label, value, scale, offset, digits, better, tolerance, take, runs, where}
  *   rows:    {id, label, runs, where, value, paper: {column: "13.2 ± 0.4"}}
  *   claims:  {text, holds: "row.column < row.column"}
  *
  * A cell is offset + scale * value, averaged over all finished runs of the stage `runs` (the row's, or else
  * the column's) whose loops agree with `where` of both. `value`, the row's or else the column's, is a path in the run's metrics.json, from
- * "evaluation" on, or from the top with a leading "/". Deviations are those of a sample (n - 1). A cell is
+ * "evaluation" on, or from the top with a leading "/". Deviations are those of a sample (n - 1). `take: least` is the
+ * least of the runs instead: times, which other work on the machine can only lengthen. Rows, and tables, of no
+ * run at this scale are left out. A cell is
  * reproduced when it is within the larger of the column's tolerance and twice the paper's deviation; a scale with
  * `compare: orderings` leaves that open.
  */
@@ -116,7 +118,8 @@ static rt_status fill_cell(table *t, rt_jval row, rt_jval column, cell *c) {
     const char *stage = rt_jval_text(row, "runs"), *path = rt_jval_text(column, "value");
     rt_binding where = {.n = 0};
     double scale = number_of(column, "scale", 1), offset = number_of(column, "offset", 0), sum = 0,
-           squares = 0;
+           squares = 0, least = INFINITY;
+    const bool take_least = strcmp(rt_jval_text(column, "take"), "least") == 0;
     if (!*stage)
         stage = rt_jval_text(column, "runs");
     if (*rt_jval_text(row, "value"))
@@ -142,13 +145,14 @@ static rt_status fill_cell(table *t, rt_jval row, rt_jval column, cell *c) {
             v = offset + scale * v;
             sum += v;
             squares += v * v;
+            least = fmin(least, v);
             c->n++;
         }
         rt_jdoc_destroy(&doc);
     }
     if (c->n > 0)
-        c->mean = sum / c->n;
-    if (c->n > 1)
+        c->mean = take_least ? least : sum / c->n;
+    if (c->n > 1 && !take_least)
         c->deviation = sqrt(fmax(0, (squares - sum * sum / c->n) / (c->n - 1)));
     read_paper(c, rt_jval_text(rt_jval_get(row, "paper"), rt_jval_text(column, "id")));
     double bound = number_of(column, "tolerance", 0);
@@ -176,6 +180,14 @@ static rt_status fill_table(table *t, rt_recipe *r, rt_jval spec) {
             RT_TRY(fill_cell(t, rt_jval_at(t->rows, i), rt_jval_at(t->columns, k),
                              &t->cells[i * t->ncolumns + k]));
     return RT_OK;
+}
+
+/* Whether a run of this scale is in row i; i < 0: in any. */
+static bool is_part(const table *t, int64_t i) {
+    for (int64_t k = RT_MAX(i, 0) * t->ncolumns; k < (i < 0 ? t->nrows : i + 1) * t->ncolumns; k++)
+        if (t->cells[k].wanted > 0)
+            return true;
+    return false;
 }
 
 /* ---- claims ---- */
@@ -229,7 +241,7 @@ static void json_cell(rt_json *j, const cell *c, const char *column) {
                    !c->wanted   ? "not part of this scale"
                    : c->missing ? "not measured yet"
                                 : "not defined for this model");
-    if (c->n > 1)
+    if (isfinite(c->deviation))
         rt_json_f64(j, "deviation", c->deviation);
     rt_json_i64(j, "runs", c->n);
     if (c->paper) {
@@ -256,7 +268,7 @@ static void text_cell(rt_str *out, const cell *c, int digits, bool best) {
         rt_str_append(out, c->missing ? " ..." : " -");
     } else {
         rt_str_appendf(out, " %s%.*f%s", mark, digits, c->mean, mark);
-        if (c->n > 1)
+        if (isfinite(c->deviation))
             rt_str_appendf(out, " ± %.*f", digits, c->deviation);
     }
     if (c->paper)
@@ -288,6 +300,10 @@ static int digits_of(rt_jval column) {
 
 static void text_table(rt_str *out, const table *t) {
     rt_str_appendf(out, "### %s\n\n", rt_jval_text(t->spec, "title"));
+    if (!is_part(t, -1)) {
+        rt_str_append(out, "Not part of this scale.\n\n");
+        return;
+    }
     if (*rt_jval_text(t->spec, "note"))
         rt_str_appendf(out, "%s\n\n", rt_jval_text(t->spec, "note"));
     rt_str_appendf(out, "| %s |", rt_jval_text(t->spec, "corner"));
@@ -298,6 +314,8 @@ static void text_table(rt_str *out, const table *t) {
         rt_str_append(out, "---:|");
     rt_str_append(out, "\n");
     for (int64_t i = 0; i < t->nrows; i++) {
+        if (!is_part(t, i))
+            continue;
         rt_str_appendf(out, "| %s |", rt_jval_text(rt_jval_at(t->rows, i), "label"));
         for (int64_t k = 0; k < t->ncolumns; k++)
             text_cell(out, &t->cells[i * t->ncolumns + k], digits_of(rt_jval_at(t->columns, k)),
@@ -321,14 +339,15 @@ static rt_status write_claims(rt_json *j, rt_str *out, const table *t) {
         rt_json_str(j, "rule", rt_jval_text(claim, "holds"));
         rt_json_str(j, "verdict", verdict < 0 ? "not known yet" : verdict ? "holds" : "does not hold");
         rt_json_object_end(j);
-        rt_str_appendf(out, "- %s %s\n",
-                       verdict < 0 ? "(not known yet)"
-                       : verdict   ? "**holds:**"
-                                   : "**does not hold:**",
-                       text);
+        if (is_part(t, -1))
+            rt_str_appendf(out, "- %s %s\n",
+                           verdict < 0 ? "(not known yet)"
+                           : verdict   ? "**holds:**"
+                                       : "**does not hold:**",
+                           text);
     }
     rt_json_array_end(j);
-    rt_str_append(out, rt_jval_len(claims) > 0 ? "\n" : "");
+    rt_str_append(out, rt_jval_len(claims) > 0 && is_part(t, -1) ? "\n" : "");
     return RT_OK;
 }
 

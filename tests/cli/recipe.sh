@@ -20,10 +20,14 @@ run recipe run small.yaml
 expect 0 "" "a recipe runs"
 check "the table has means over seeds" grep -qE '^\| ensemble \| .*± .*\(80\.0 ± 1\.0 [✓✗]\)' out
 check "and a verdict on the claim" grep -qE '^- \*\*(holds|does not hold):\*\* the ensemble beats kd' out
+check "the least of the runs has no deviation" grep -qE '^\| any seed \| [0-9.]+ \|$' out
+check "and is the least" test "$(grep -cE '^- \*\*holds:\*\* not above the (first|second)' out)" -eq 2
+check "rows of no run are left out" sh -c '! grep -q "seed three" out'
 check "results are JSON" json $dir/results.json
 run recipe run small.yaml --scale small
 check "a scale that compares orderings does not judge cells" grep -qE '^\| ensemble \| .*\(80\.0 ± 1\.0\)' out
 check "and says so" grep -q 'only orderings can be compared' out
+check "a table of no run at this scale is left out, and its claims" sh -c 'grep -A2 "^### Second seed" out | grep -q "^Not part of this scale" && ! grep -q "more than none" out'
 
 cp -r results before
 run recipe run small.yaml
