@@ -25,14 +25,23 @@ typedef struct rt_problem {
     bool frozen;  /* parameters stay as they are for many runs: their layout costs nothing */
 } rt_problem;
 
+/* A second problem, solved in the same run as another (rt_kern.joins). */
+typedef struct rt_kern_with {
+    const rt_problem *p;
+    const void *state;
+    void *out;
+    const void *const *in;
+} rt_kern_with;
+
 typedef struct rt_kern_ctx {
     int worker;    /* < RT_POOL_MAX */
-    void *scratch; /* 64-byte aligned, as large as prepare asked */
+    void *scratch; /* 64-byte aligned, as large as prepare, or joins, asked */
     uint64_t seed; /* randomness: seed of the member, step, ... */
     uint64_t step;
     int64_t row0;  /* first sample of this slice in the batch */
     int64_t batch; /* samples in the whole batch: row r of group m is global row m * batch + row0 + r */
     void *side;    /* where the statistics of a FUSED_CONV go; NULL: not wanted */
+    const rt_kern_with *with; /* a problem to be solved as well; NULL: none */
 } rt_kern_ctx;
 
 typedef struct rt_kern {
@@ -50,6 +59,11 @@ typedef struct rt_kern {
     void (*release)(void *state);
     /* a FUSED_CONV's statistics are computed with it, where ctx->side says */
     bool sides;
+    /* whether `other`, prepared by a kernel with this same function, is better solved together with p, to the
+     * same bits; same[i] is the input of p that is input i of the other, or -1. Then scratch gets what both need.
+     * Called when plans are made (other->out, ->in: NULL); may be NULL: never */
+    bool (*joins)(const rt_problem *p, const void *state, const rt_kern_with *other, const int *same,
+                  size_t *scratch);
     /* called once per worker before the first run on it; may be NULL */
     rt_status (*attach)(void *state, int worker);
     void (*run)(const void *state, const rt_problem *p, void *out, const void *const *in,

@@ -169,17 +169,28 @@ static void *resolve(const rt_exec *e, const rt_ref *r, spot at) {
     return NULL;
 }
 
-static void run_step(const rt_exec *e, const rt_pstep *s, spot at, const rt_run *run, int worker) {
-    const void *in[RT_OP_MAX_IN];
+static void resolve_operands(const rt_exec *e, const rt_pstep *s, spot at, const void **in) {
     for (int i = 0; i < s->p.nin; i++)
         in[i] = resolve(e, &s->in[i], at);
+}
+
+static void run_step(const rt_exec *e, const rt_pstep *s, spot at, const rt_run *run, int worker) {
+    const void *in[RT_OP_MAX_IN], *with_in[RT_OP_MAX_IN];
+    rt_kern_with with;
+    resolve_operands(e, s, at, in);
+    if (s->with != NULL) {
+        resolve_operands(e, s->with, at, with_in);
+        with = (rt_kern_with){
+            .p = &s->with->p, .state = s->with->state, .out = resolve(e, &s->with->out, at), .in = with_in};
+    }
     const rt_kern_ctx ctx = {.worker = worker,
                              .scratch = s->scratch > 0 ? resolve(e, &s->scratch_ref, at) : NULL,
                              .seed = run->seed,
                              .step = run->step,
                              .row0 = at.slice * e->p->slice,
                              .batch = e->p->batch,
-                             .side = s->side > 0 ? resolve(e, &e->p->step[s->side].out, at) : NULL};
+                             .side = s->side > 0 ? resolve(e, &e->p->step[s->side].out, at) : NULL,
+                             .with = s->with != NULL ? &with : NULL};
     s->kern->run(s->state, &s->p, resolve(e, &s->out, at), in, &ctx);
 }
 

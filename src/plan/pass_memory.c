@@ -82,17 +82,21 @@ static void make(mem *m, const rt_pstep *s, int64_t t, bool in_section) {
     touch(b, t);
 }
 
+static void read_operands(mem *m, const rt_node *d, int64_t t) {
+    for (int i = 0; i < d->nin; i++) {
+        block *b = read_block(m, d->in[i]);
+        if (b != NULL)
+            touch(b, t);
+    }
+}
+
 static void visit(mem *m, const rt_action *a, int64_t t, bool in_section) {
     rt_plan *p = m->p;
     switch (a->kind) {
     case RT_ACT_STEP: {
         const rt_pstep *s = &p->step[a->index];
         const rt_node *d = rt_graph_node(p->g, s->v);
-        for (int i = 0; i < d->nin; i++) {
-            block *b = read_block(m, d->in[i]);
-            if (b != NULL)
-                touch(b, t);
-        }
+        read_operands(m, d, t);
         make(m, s, t, in_section);
         if (a->params_only) {
             m->b[s->v].place = RT_PLACE_KEPT;
@@ -101,6 +105,10 @@ static void visit(mem *m, const rt_action *a, int64_t t, bool in_section) {
         }
         if (s->side > 0)
             make(m, &p->step[s->side], t, in_section);
+        if (s->with != NULL) {
+            read_operands(m, rt_graph_node(p->g, s->with->v), t);
+            make(m, s->with, t, in_section);
+        }
         if (s->scratch > 0) {
             block *c = &m->b[scratch_block(m, a->index)];
             c->bytes = s->scratch;
@@ -310,6 +318,13 @@ static rt_status constants(mem *m) {
     return RT_OK;
 }
 
+static void resolve_step(const mem *m, rt_pstep *s) {
+    const rt_node *d = rt_graph_node(m->p->g, s->v);
+    for (int k = 0; k < d->nin; k++)
+        s->in[k] = ref_of(m, d->in[k], false);
+    s->out = made_ref(m, s->v);
+}
+
 static void resolve(mem *m, rt_actions *l) {
     rt_plan *p = m->p;
     for (int64_t i = 0; i < l->n; i++) {
@@ -317,10 +332,9 @@ static void resolve(mem *m, rt_actions *l) {
         switch (a->kind) {
         case RT_ACT_STEP: {
             rt_pstep *s = &p->step[a->index];
-            const rt_node *d = rt_graph_node(p->g, s->v);
-            for (int k = 0; k < d->nin; k++)
-                s->in[k] = ref_of(m, d->in[k], false);
-            s->out = made_ref(m, s->v);
+            resolve_step(m, s);
+            if (s->with != NULL)
+                resolve_step(m, s->with);
             if (s->side > 0)
                 p->step[s->side].out = made_ref(m, p->step[s->side].v);
             if (s->scratch > 0) {

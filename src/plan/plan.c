@@ -19,6 +19,7 @@ static const struct {
     [RT_PASS_SELECT] = {"select",
                         "choose and prepare the kernel of each node; without it, reference kernels"},
     [RT_PASS_SCHEDULE] = {"schedule", "move global work as late as its readers allow"},
+    [RT_PASS_JOIN] = {"join", "let one run of a kernel solve two problems that share operands"},
     [RT_PASS_MEMORY] = {"memory", "let values that are never alive together share memory"},
 };
 
@@ -154,6 +155,8 @@ rt_status rt_plan_compile(rt_plan **out, const rt_graph *g, rt_plan_options o) {
     RT_TRY_GOTO(rt_calloc(&vi, (size_t)rt_graph_count(p->g), sizeof *vi));
     RT_TRY_GOTO(rt_pass_select(p, vi, choice));
     RT_TRY_GOTO(rt_pass_schedule(p, vi));
+    if ((o.skip & (1u << RT_PASS_JOIN)) == 0)
+        rt_pass_join(p);
     RT_TRY_GOTO(rt_pass_memory(p, vi, (o.skip & (1u << RT_PASS_MEMORY)) == 0));
     rt_plan_number(p);
     *out = p;

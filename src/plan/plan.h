@@ -6,7 +6,7 @@
  * slice and summed by a fixed tree. Hence the same bits for any number of workers. A plan is immutable; an
  * rt_exec holds one workspace and the bindings of one member; an ensemble is one plan and many execs.
  *
- *     graph --simplify--fuse--remat--fuse_conv--fuse_dense--layout--select--schedule--memory--> plan --rt_exec_create--> exec --rt_exec_run--> results
+ *     graph --simplify--fuse--remat--fuse_conv--fuse_dense--layout--select--schedule--join--memory--> plan --rt_exec_create--> exec --rt_exec_run--> results
  */
 #ifndef RT_PLAN_PLAN_H
 #define RT_PLAN_PLAN_H
@@ -27,6 +27,7 @@ typedef enum rt_pass {
     RT_PASS_LAYOUT,
     RT_PASS_SELECT,
     RT_PASS_SCHEDULE,
+    RT_PASS_JOIN,
     RT_PASS_MEMORY,
     RT_PASS_COUNT
 } rt_pass;

@@ -7,7 +7,7 @@
  * element-wise operation as one per element. Traffic is the stored size of each operand and result, once per
  * slice: a kernel that reads an array twice, or needs scratch that leaves the cache, moves more; one that
  * finds its operands in a cache moves less through memory. A step computed together with another
- * (statistics behind a convolution) belongs to the action of that other one.
+ * (statistics behind a convolution, both gradients of one) belongs to the action of that other one.
  */
 #include "plan/plan_int.h"
 
@@ -119,6 +119,24 @@ static bool is_repeated(const rt_node *d, int i) {
     return false;
 }
 
+static bool is_read(const rt_node *d, rt_val v) {
+    for (int i = 0; i < d->nin; i++)
+        if (d->in[i] == v)
+            return true;
+    return false;
+}
+
+/* What is solved together with node d; what both read counts once. */
+static void add_with(rt_action_cost *c, const rt_plan *p, const rt_node *d, const rt_pstep *with) {
+    const rt_node *w = rt_graph_node(p->g, with->v);
+    c->kind = "convolution, both gradients";
+    c->flops += node_flops(p->g, w);
+    c->bytes += (double)rt_desc_bytes(&with->p.out);
+    for (int i = 0; i < with->p.nin; i++)
+        if (!is_repeated(w, i) && !is_read(d, w->in[i]))
+            c->bytes += (double)rt_desc_bytes(&with->p.in[i]);
+}
+
 static rt_action_cost step_cost(const rt_plan *p, const rt_pstep *s) {
     const rt_node *d = rt_graph_node(p->g, s->v);
     rt_action_cost c = {.kind = kind_of(d),
@@ -131,6 +149,8 @@ static rt_action_cost step_cost(const rt_plan *p, const rt_pstep *s) {
             c.bytes += (double)rt_desc_bytes(&s->p.in[i]);
     if (s->side > 0)
         c.bytes += (double)rt_desc_bytes(&p->step[s->side].p.out);
+    if (s->with != NULL)
+        add_with(&c, p, d, s->with);
     return c;
 }
 

@@ -46,7 +46,8 @@ typedef struct rt_pstep {
     rt_ref out; /* SUM: the slice's part */
     rt_ref scratch_ref;
     int32_t side; /* a step computed together with this one (statistics of a FUSED_CONV); 0: none */
-    bool rides;   /* computed together with another step: no kernel of its own */
+    struct rt_pstep *with; /* another problem that its kernel solves in the same run; NULL: none */
+    bool rides;            /* computed together with another step: no action of its own */
 } rt_pstep;
 
 typedef enum rt_action_kind {
@@ -132,6 +133,7 @@ rt_status rt_pass_fuse_dense(rt_graph **g, rt_choice c) RT_MUST_CHECK;
 rt_status rt_pass_layout(rt_graph **g, rt_choice c) RT_MUST_CHECK;
 rt_status rt_pass_select(rt_plan *p, rt_vinfo *vi, rt_choice c) RT_MUST_CHECK;
 rt_status rt_pass_schedule(rt_plan *p, rt_vinfo *vi) RT_MUST_CHECK;
+void rt_pass_join(rt_plan *p);
 rt_status rt_pass_memory(rt_plan *p, rt_vinfo *vi, bool reuse) RT_MUST_CHECK;
 
 /* Problem of a node for the given layouts of its operands (NULL: as in the graph); arrays from the arena. */

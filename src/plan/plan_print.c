@@ -34,7 +34,9 @@ static void print_step(const rt_plan *p, const rt_pstep *s, rt_str *out) {
     print_ref(out, &s->out);
     if (s->side > 0)
         rt_str_appendf(out, "  with %%%u", p->step[s->side].v);
-    if (s->scratch > 0)
+    if (s->rides)
+        rt_str_append(out, "  in the same sweep");
+    else if (s->scratch > 0)
         rt_str_appendf(out, "  scratch %zu", s->scratch);
     if (d->name != NULL)
         rt_str_appendf(out, "  ; %s", d->name);
@@ -47,6 +49,8 @@ static void print_actions(const rt_plan *p, const rt_actions *l, rt_str *out) {
         switch (a->kind) {
         case RT_ACT_STEP:
             print_step(p, &p->step[a->index], out);
+            if (p->step[a->index].with != NULL)
+                print_step(p, p->step[a->index].with, out);
             break;
         case RT_ACT_REDUCE:
             rt_str_appendf(out, "  %%%-5u sum over slices  at ", p->step[a->index].v);

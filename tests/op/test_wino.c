@@ -1,6 +1,7 @@
 /*
  * Fused convolutions against the composition of reference kernels in double: every direction with every step
- * of its loads and stores, statistics, edge tiles, channels that fill no block, one and several members.
+ * of its loads and stores, statistics, edge tiles, channels that fill no block, one and several members. Both
+ * gradients in one sweep against two sweeps, bit by bit.
  *
  * Every shape has its bound, twice the error that was measured. Transforms of F(4x4, 3x3) lose some 1e-6 of the
  * largest element, more the more channels are summed, and least where sums run over tiles (gradients of the weights
@@ -16,7 +17,7 @@ typedef struct fused_case {
     rt_op op;
     const char *load, *second, *store; /* one letter per step, see add_step */
     char stats;                        /* s: BN_STATS, g: BN_GSTATS, or 0 */
-    int32_t members; /* < 0: as many, and a gradient of each */
+    int32_t members;                   /* < 0: as many, and a gradient of each */
     int64_t n, ic, oc, h, w;
     double bound; /* of the error, in millionths of the largest element */
 } fused_case;
@@ -192,41 +193,58 @@ static double largest(const double *x, int64_t n) {
 }
 
 /* The same problem in single precision and the layouts the kernel asks for. */
-static void run_kernel(const rt_kern *k, const fused *f, float *got, double *stats) {
-    rt_desc plain[MAX_IN], in[MAX_IN];
+/* A problem in the layouts that kernel k wants, with its data. */
+typedef struct laid {
+    rt_problem p;
+    rt_desc in[MAX_IN];
+    void *data[MAX_IN], *out;
+    size_t bytes; /* of the result */
+} laid;
+
+static void lay_out(laid *l, const rt_kern *k, const fused *f) {
+    rt_desc plain[MAX_IN];
     rt_layout want[MAX_IN];
-    rt_problem p = f->p;
-    void *data[MAX_IN];
-    for (int i = 0; i < p.nin; i++) {
-        plain[i] = in[i] = rt_desc_make(RT_DTYPE_F32, f->in[i].shape, RT_LAYOUT_PLAIN);
+    l->p = f->p;
+    for (int i = 0; i < l->p.nin; i++) {
+        plain[i] = l->in[i] = rt_desc_make(RT_DTYPE_F32, f->in[i].shape, RT_LAYOUT_PLAIN);
         want[i] = RT_LAYOUT_PLAIN;
     }
-    p.in = in;
-    const rt_desc out_plain = p.out = rt_desc_make(RT_DTYPE_F32, f->p.out.shape, RT_LAYOUT_PLAIN);
-    k->layouts(&p, want, &p.out.layout);
-    for (int i = 0; i < p.nin; i++) {
-        in[i].layout = want[i];
+    l->p.in = l->in;
+    l->p.out = rt_desc_make(RT_DTYPE_F32, f->p.out.shape, RT_LAYOUT_PLAIN);
+    k->layouts(&l->p, want, &l->p.out.layout);
+    for (int i = 0; i < l->p.nin; i++) {
+        l->in[i].layout = want[i];
         const int64_t n = rt_desc_elems(&plain[i]);
         float *x = op_buffer((size_t)n * sizeof *x);
         for (int64_t e = 0; e < n; e++)
             x[e] = (float)f->value[i][e];
-        data[i] = op_buffer(rt_desc_bytes(&in[i]));
-        reorder(&in[i], data[i], &plain[i], x);
+        l->data[i] = op_buffer(rt_desc_bytes(&l->in[i]));
+        reorder(&l->in[i], l->data[i], &plain[i], x);
         rt_free(x);
     }
-    assert_true(k->supports(&p));
-    const size_t bytes = rt_desc_bytes(&p.out);
-    void *out = op_buffer(bytes);
-    assert_true(op_run(k, &p, out, (const void *const *)data, (rt_kern_ctx){.side = stats}));
-    assert_true(op_buffer_intact(out, bytes));
-    reorder(&out_plain, got, &p.out, out);
-    void *again = op_buffer(bytes); /* what lies between the channels is zero */
-    reorder(&p.out, again, &out_plain, got);
-    assert_memory_equal(out, again, bytes);
+    l->bytes = rt_desc_bytes(&l->p.out);
+    l->out = op_buffer(l->bytes);
+}
+
+static void drop_laid(laid *l) {
+    rt_free(l->out);
+    for (int i = 0; i < l->p.nin; i++)
+        rt_free(l->data[i]);
+}
+
+static void run_kernel(const rt_kern *k, const fused *f, float *got, double *stats) {
+    laid l;
+    lay_out(&l, k, f);
+    assert_true(k->supports(&l.p));
+    assert_true(op_run(k, &l.p, l.out, (const void *const *)l.data, (rt_kern_ctx){.side = stats}));
+    assert_true(op_buffer_intact(l.out, l.bytes));
+    const rt_desc out_plain = rt_desc_make(RT_DTYPE_F32, f->p.out.shape, RT_LAYOUT_PLAIN);
+    reorder(&out_plain, got, &l.p.out, l.out);
+    void *again = op_buffer(l.bytes); /* what lies between the channels is zero */
+    reorder(&l.p.out, again, &out_plain, got);
+    assert_memory_equal(l.out, again, l.bytes);
     rt_free(again);
-    rt_free(out);
-    for (int i = 0; i < p.nin; i++)
-        rt_free(data[i]);
+    drop_laid(&l);
 }
 
 static void check(const rt_kern *k, const fused_case *c) {
@@ -259,18 +277,140 @@ static void check(const rt_kern *k, const fused_case *c) {
         rt_free(f.value[i]);
 }
 
+/* Both gradients of one convolution: steps of x's load, of dy's for the weights and for the data, of the store. */
+typedef struct joined_case {
+    const char *name, *x, *dy, *data, *store;
+    char stats;
+    int32_t members;
+    int64_t n, ic, oc, h, w;
+    bool joins;
+} joined_case;
+
+static const joined_case JOINED[] = {
+    {"plain", "", "", "", "", 0, 1, 4, 16, 16, 16, 16, true},
+    {"pre-activation", "br", "g", "g", "k", 'g', 1, 5, 16, 32, 16, 16, true},
+    {"skip", "br", "", "", "ak", 'g', 1, 5, 32, 32, 16, 12, true},
+    {"edges", "br", "g", "g", "k", 'g', 1, 9, 32, 16, 14, 13, true},
+    {"several steps", "b", "ga", "ga", "ax", 'g', 1, 17, 16, 16, 7, 7, true},
+    {"one group", "br", "g", "g", "k", 'g', 1, 4, 64, 48, 8, 8, true},
+    {"members", "brm", "mg", "mg", "mk", 'g', 3, 5, 16, 32, 9, 10, true},
+    {"members, each", "br", "g", "g", "mk", 'g', -3, 5, 32, 16, 12, 8, true},
+    {"other loads", "br", "g", "gm", "k", 'g', -2, 5, 16, 16, 16, 16, false},
+    {"other groups", "br", "g", "g", "k", 'g', 1, 9, 20, 16, 12, 12, false},
+    {"channels that fill no block", "br", "g", "g", "k", 'g', 1, 9, 16, 24, 12, 12, false},
+    {"many channels", "br", "g", "g", "k", 'g', 1, 4, 144, 144, 8, 8, false},
+};
+
+static int operands(const char *steps) {
+    int n = 0;
+    for (; *steps != '\0'; steps++)
+        n += *steps == 'r' ? 0 : *steps == 'g' || *steps == 'k' ? 2 : 1;
+    return n;
+}
+
+/* One sweep gives the bits of two. */
+static void check_joined(const rt_kern *k, const joined_case *c) {
+    fused of_w, of_x;
+    laid w, d;
+    build(&of_w, &(fused_case){.op = RT_OP_CONV2D_BWD_WEIGHTS,
+                               .name = c->name,
+                               .load = c->x,
+                               .second = c->dy,
+                               .store = "",
+                               .members = c->members,
+                               .n = c->n,
+                               .ic = c->ic,
+                               .oc = c->oc,
+                               .h = c->h,
+                               .w = c->w});
+    build(&of_x, &(fused_case){.op = RT_OP_CONV2D_BWD_DATA,
+                               .name = c->name,
+                               .load = c->data,
+                               .second = "",
+                               .store = c->store,
+                               .stats = c->stats,
+                               .members = abs(c->members),
+                               .n = c->n,
+                               .ic = c->ic,
+                               .oc = c->oc,
+                               .h = c->h,
+                               .w = c->w});
+    /* dy is the first operand of the one, the second of the other; those of its steps come next, or last */
+    const int shared = operands(c->dy), last = of_w.p.nin - shared;
+    int same[MAX_IN];
+    for (int i = 0; i < of_w.p.nin; i++) {
+        same[i] = i == 1 ? 0 : i >= last ? 2 + i - last : -1;
+        if (same[i] >= 0)
+            memcpy(of_x.value[same[i]], of_w.value[i], (size_t)rt_desc_elems(&of_w.in[i]) * sizeof(double));
+    }
+    lay_out(&w, k, &of_w);
+    lay_out(&d, k, &of_x);
+    const size_t sums = (size_t)(2 * c->ic * of_x.members) * sizeof(double);
+    void *want_w = op_buffer(w.bytes), *want_d = op_buffer(d.bytes);
+    double *want_side = op_buffer(sums), *side = op_buffer(sums);
+    assert_true(op_run(k, &w.p, want_w, (const void *const *)w.data, (rt_kern_ctx){0}));
+    assert_true(op_run(k, &d.p, want_d, (const void *const *)d.data,
+                       (rt_kern_ctx){.side = c->stats != 0 ? want_side : NULL}));
+    void *state_w = NULL, *state_d = NULL;
+    size_t scratch = 0;
+    assert_int_equal(k->prepare(&w.p, &state_w, &scratch), RT_OK);
+    assert_int_equal(k->prepare(&d.p, &state_d, &scratch), RT_OK);
+    const rt_kern_with with = {.p = &w.p, .state = state_w, .out = w.out, .in = (const void *const *)w.data};
+    if (k->joins(&d.p, state_d, &with, same, &scratch) != c->joins)
+        fail_msg("%s: is%s joined", c->name, c->joins ? " not" : "");
+    if (c->joins) {
+        const rt_kern_ctx ctx = {
+            .scratch = op_buffer(scratch), .side = c->stats != 0 ? side : NULL, .with = &with};
+        memset(ctx.scratch, 0xFF, scratch); /* NaN: what is not made must not be read */
+        k->run(state_d, &d.p, d.out, (const void *const *)d.data, &ctx);
+        assert_true(op_buffer_intact(ctx.scratch, scratch) && op_buffer_intact(w.out, w.bytes) &&
+                    op_buffer_intact(d.out, d.bytes) && op_buffer_intact(side, sums));
+        if (memcmp(w.out, want_w, w.bytes) != 0 || memcmp(d.out, want_d, d.bytes) != 0 ||
+            memcmp(side, want_side, sums) != 0)
+            fail_msg("%s: one sweep differs from two", c->name);
+        rt_free(ctx.scratch);
+    }
+    k->release(state_w);
+    k->release(state_d);
+    rt_free(want_w);
+    rt_free(want_d);
+    rt_free(want_side);
+    rt_free(side);
+    drop_laid(&w);
+    drop_laid(&d);
+    for (int i = 0; i < of_w.p.nin; i++)
+        rt_free(of_w.value[i]);
+    for (int i = 0; i < of_x.p.nin; i++)
+        rt_free(of_x.value[i]);
+}
+
+/* One per instruction set the CPU has, and last the reference, which is not counted. */
+static int kernels(const rt_kern **list, int cap) {
+    int n = 0;
+    assert_int_equal(rt_kern_list(RT_OP_FUSED_CONV, RT_DTYPE_F32, RT_KERN_VEC, list, cap, &n), RT_OK);
+    assert_true(n > 1);
+    return n - 1;
+}
+
 static void test_fused(void **state) {
     (void)state;
     const rt_kern *list[8];
-    int n = 0;
-    assert_int_equal(rt_kern_list(RT_OP_FUSED_CONV, RT_DTYPE_F32, RT_KERN_VEC, list, 8, &n), RT_OK);
-    assert_true(n > 1); /* one per instruction set the CPU has, and last the reference */
-    for (int k = 0; k < n - 1; k++)
+    const int n = kernels(list, 8);
+    for (int k = 0; k < n; k++)
         for (int i = 0; i < RT_COUNT(CASES); i++)
             check(list[k], &CASES[i]);
 }
 
+static void test_joined(void **state) {
+    (void)state;
+    const rt_kern *list[8];
+    const int n = kernels(list, 8);
+    for (int k = 0; k < n; k++)
+        for (int i = 0; i < RT_COUNT(JOINED); i++)
+            check_joined(list[k], &JOINED[i]);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_fused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_fused), cmocka_unit_test(test_joined)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -456,6 +456,30 @@ static void test_fused_convolutions(void **state) {
     drop(&t);
 }
 
+/* Both gradients of a convolution in one sweep, where they load the same: the same bits as in two. */
+static void test_joined_gradients(void **state) {
+    (void)state;
+    static const int JOINED[LARGE_KINDS] = {4, 0, 4, 0};
+    for (int kind = 0; kind < LARGE_KINDS; kind++) {
+        net t;
+        results one, two;
+        build(&t, LARGE + (uint64_t)kind);
+        fill(&t);
+        for (int64_t slice = 4; slice <= BATCH; slice += BATCH - 4) {
+            const rt_plan_options on = {.slice = slice}, off = {.slice = slice, .skip = 1u << RT_PASS_JOIN};
+            assert_int_equal(count_in_plan(t.g, on, "  in the same sweep"), JOINED[kind]);
+            assert_int_equal(count_in_plan(t.g, off, "  in the same sweep"), 0);
+            by_plan(&t, on, 2, &one);
+            by_plan(&t, off, 1, &two);
+            for (int i = 0; i < one.n; i++)
+                assert_memory_equal(one.v[i], two.v[i], (size_t)one.count[i] * sizeof(float));
+            results_drop(&one);
+            results_drop(&two);
+        }
+        drop(&t);
+    }
+}
+
 /* A BatchEnsemble's r and s are in loads and stores, and nothing is read again for their gradients. */
 static void test_fused_fast(void **state) {
     (void)state;
@@ -612,11 +636,15 @@ static void test_print_and_errors(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_networks),           cmocka_unit_test(test_large_network),
-        cmocka_unit_test(test_fused_convolutions),        cmocka_unit_test(test_fused_fast),
+        cmocka_unit_test(test_random_networks),
+        cmocka_unit_test(test_large_network),
+        cmocka_unit_test(test_fused_convolutions),
+        cmocka_unit_test(test_joined_gradients),
+        cmocka_unit_test(test_fused_fast),
         cmocka_unit_test(test_large_fast),
         cmocka_unit_test(test_fused_products),
-        cmocka_unit_test(test_same_bits_for_any_workers), cmocka_unit_test(test_members_and_allocation),
+        cmocka_unit_test(test_same_bits_for_any_workers),
+        cmocka_unit_test(test_members_and_allocation),
         cmocka_unit_test(test_print_and_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -30,7 +30,8 @@
 #include "kern/vec/vec_wino_lines.h"
 
 enum { MIN_TILES = 16, MIN_ROWS = 4, MIN_FROZEN_TILES = 4, MIN_CHANNELS = 8, MAX_GRADIENT = 256 * 256 };
-enum { AT_HAND = 256 << 10 }; /* bytes that are in the second-level cache as they are: not fetched */
+enum { MAX_JOINED = 128 * 128 }; /* pairs of channels: with more, weights take the cache */
+enum { AT_HAND = 256 << 10 };    /* bytes that are in the second-level cache as they are: not fetched */
 
 typedef enum pass { FWD, BWD_DATA, BWD_WEIGHTS } pass;
 
@@ -171,50 +172,91 @@ static void flush_sums(double *side, const sink *to, const geometry *g, int64_t 
     }
 }
 
-static void data_run(const void *state, const rt_problem *p, void *out, const void *const *in,
-                     const rt_kern_ctx *ctx) {
-    const job *j = state;
+/* Forward or backward data under way, in scratch that lies as prepare says. */
+typedef struct data_work {
+    geometry g;
+    source x;
+    sink to;
+    const float *u;
+    double *side;
+    int64_t sets; /* of statistics */
+    bool far;     /* data do not stay in the second-level cache; */
+    bool fetch;   /* neither do these or the weights */
+    float *strip, *out_strip, *v, *m;
+} data_work;
+
+static data_work data_begin(const job *j, const rt_problem *p, void *out, const void *const *in,
+                            const rt_kern_ctx *ctx) {
     const geometry g = geometry_of(p, &p->in[0], &p->out);
     float *strip = ctx->scratch, *out_strip = strip + strip_floats(&g), *sums = out_strip + strip_floats(&g);
-    float *v = sums + 2 * g.dst_p, *m = v + WINO_POS * g.position;
-    const float *u = in[j->w];
-    const source x = {.x = in[0], .c = g.src_c, .steps = &j->load[0], .in = in};
-    sink to = {.y = out, .steps = &j->store, .in = in, .sums = sums};
-    const int64_t sets = RT_MAX(1, j->stats_members);
+    float *v = sums + 2 * g.dst_p;
     const bool far = rt_desc_bytes(&p->in[0]) + rt_desc_bytes(&p->out) > AT_HAND;
-    const bool fetch = far || rt_desc_bytes(&p->in[j->w]) > AT_HAND;
+    data_work d = {.g = g,
+                   .x = {.x = in[0], .c = g.src_c, .steps = &j->load[0], .in = in},
+                   .to = {.y = out, .steps = &j->store, .in = in, .sums = sums},
+                   .u = in[j->w],
+                   .side = ctx->side,
+                   .sets = RT_MAX(1, j->stats_members),
+                   .far = far,
+                   .fetch = far || rt_desc_bytes(&p->in[j->w]) > AT_HAND,
+                   .strip = strip,
+                   .out_strip = out_strip,
+                   .v = v,
+                   .m = v + WINO_POS * g.position};
     if (ctx->side != NULL) {
-        to.stats = j->stats;
-        memset(ctx->side, 0, (size_t)(2 * sets * g.dst_c) * sizeof(double));
+        d.to.stats = j->stats;
+        memset(ctx->side, 0, (size_t)(2 * d.sets * g.dst_c) * sizeof(double));
     }
-    if (to.stats == RT_OP_BN_GSTATS) {
-        to.x = in[j->stats_x];
-        to.coef = in[j->stats_coef];
-        to.coef_group = sets > 1 ? g.dst_c : 0;
+    if (d.to.stats == RT_OP_BN_GSTATS) {
+        d.to.x = in[j->stats_x];
+        d.to.coef = in[j->stats_coef];
+        d.to.coef_group = d.sets > 1 ? g.dst_c : 0;
     }
     clear_strip(strip, &g);
-    for (int64_t member = 0; member < g.members; member++)
-        for (int64_t first = 0; first < g.lines; first += g.group) {
-            const lines l = {member, first, RT_MIN(g.group, g.lines - first)};
-            const int64_t tiles = l.count * g.across;
+    return d;
+}
+
+/* From V of a group of lines to the result and its sums. */
+static void data_lines(const data_work *d, lines l, wino_fetch *f) {
+    const geometry *g = &d->g;
+    const int64_t tiles = l.count * g->across;
+    for (int64_t pos = 0; pos < WINO_POS; pos++)
+        for (int64_t o = 0; o < g->dst_p; o += WINO_BLOCK)
+            product(d->m + pos * g->position + o, d->v + pos * g->position,
+                    d->u + (pos * g->dst_p + o) * g->src_c, g, tiles, d->fetch ? f : NULL);
+    output_lines(&d->to, d->m, d->out_strip, g, l);
+    if (d->to.stats != RT_OP_NONE)
+        flush_sums(d->side, &d->to, g, l.member, d->sets);
+}
+
+static void data_end(const data_work *d) {
+    const int64_t columns = d->sets * d->g.dst_c;
+    if (d->to.stats == RT_OP_BN_GSTATS) /* sum dy (x - mean), times rstd */
+        for (int64_t c = 0; c < columns; c++)
+            d->side[columns + c] *= (double)d->to.coef[columns + c];
+}
+
+static int64_t data_tiles(const data_work *d, lines l) {
+    return product_tiles(l.count * d->g.across, d->g.dst_p / WINO_BLOCK);
+}
+
+static void data_alone(const job *j, const rt_problem *p, void *out, const void *const *in,
+                       const rt_kern_ctx *ctx) {
+    const data_work d = data_begin(j, p, out, in, ctx);
+    const geometry *g = &d.g;
+    for (int64_t member = 0; member < g->members; member++)
+        for (int64_t first = 0; first < g->lines; first += g->group) {
+            const lines l = {member, first, RT_MIN(g->group, g->lines - first)};
             wino_fetch f = {.streams = 0};
-            if (far)
-                fetch_sink(&f, &to, &g, l);
-            if (far && j->which == FWD) /* what backward data load, the weights' gradient has just loaded */
-                fetch_source(&f, &x, &g, lines_behind(&g, l));
-            wino_fetch_begin(&f, product_tiles(tiles, g.dst_p / WINO_BLOCK));
-            input_lines(v, strip, &x, &g, l);
-            for (int64_t pos = 0; pos < WINO_POS; pos++)
-                for (int64_t o = 0; o < g.dst_p; o += WINO_BLOCK)
-                    product(m + pos * g.position + o, v + pos * g.position, u + (pos * g.dst_p + o) * g.src_c,
-                            &g, tiles, fetch ? &f : NULL);
-            output_lines(&to, m, out_strip, &g, l);
-            if (to.stats != RT_OP_NONE)
-                flush_sums(ctx->side, &to, &g, member, sets);
+            if (d.far)
+                fetch_sink(&f, &d.to, g, l);
+            if (d.far && j->which == FWD) /* what backward data load, the weights' gradient has just loaded */
+                fetch_source(&f, &d.x, g, lines_behind(g, l));
+            wino_fetch_begin(&f, data_tiles(&d, l));
+            input_lines(d.v, d.strip, &d.x, g, l);
+            data_lines(&d, l, &f);
         }
-    if (to.stats == RT_OP_BN_GSTATS) /* sum dy (x - mean), times rstd */
-        for (int64_t c = 0; c < sets * g.dst_c; c++)
-            ((double *)ctx->side)[sets * g.dst_c + c] *= (double)to.coef[sets * g.dst_c + c];
+    data_end(&d);
 }
 
 /* ---- gradient of the weights ---- */
@@ -263,53 +305,138 @@ static void all_taps(float *dw, const float *du, const geometry *g, const pieces
             piece_taps(dw, du, g, s->position, o, i);
 }
 
-/* dU is summed over groups of lines, of all members or of each, before it is transformed back, one position after
- * the other: V and Z of a position stay near while all pieces are made. Where one group is all there is, each piece is transformed as
- * soon as it is made: dU of many channels would leave the caches. */
+/* Under way; scratch as prepare says. */
+typedef struct weights_work {
+    geometry g;
+    source x, dy;
+    bool each; /* member has a gradient of its own */
+    pieces s;
+    float *strip, *dy_strip, *v, *z, *du, *dw;
+} weights_work;
+
+static weights_work weights_begin(const job *j, const rt_problem *p, void *out, const void *const *in,
+                                  void *scratch) {
+    const geometry g = geometry_of(p, &p->in[0], &p->in[j->dy]);
+    const bool each = j->attr.members > 1;
+    float *strip = scratch, *dy_strip = strip + strip_floats(&g), *v = dy_strip + strip_floats(&g);
+    float *z = v + WINO_POS * g.position;
+    return (weights_work){.g = g,
+                          .x = {.x = in[0], .c = g.src_c, .steps = &j->load[0], .in = in},
+                          .dy = {.x = in[j->dy], .c = g.dst_c, .steps = &j->load[1], .in = in},
+                          .each = each,
+                          .s = pieces_of(&g, each),
+                          .strip = strip,
+                          .dy_strip = dy_strip,
+                          .v = v,
+                          .z = z,
+                          .du = z + WINO_POS * g.position,
+                          .dw = out};
+}
+
+static float *weights_of(const weights_work *w, int64_t member) {
+    return w->dw + (w->each ? member * w->g.dst_c * w->g.src_c * 9 : 0);
+}
+
+/* From V and Z of a group of lines to dU. It is summed over groups, of all members or of each, before it is
+ * transformed back, one position after the other: V and Z of a position stay near while all pieces are made. Where
+ * one group is all there is, each piece is transformed as soon as it is made: dU of many channels would leave the
+ * caches. */
+static void weights_lines(const weights_work *w, lines l, wino_fetch *f) {
+    const geometry *g = &w->g;
+    const pieces *s = &w->s;
+    const bool begun = (l.member > 0 && !w->each) || l.first > 0;
+    const int64_t tiles = l.count * g->across;
+    for (int64_t o = 0; o < g->dst_p && s->at_once; o += WINO_BLOCK)
+        for (int64_t i = 0; i < g->src_c; i += PIECE) {
+            for (int64_t pos = 0; pos < WINO_POS; pos++)
+                piece_product(w->du + pos * s->position, w->v + pos * g->position, w->z + pos * g->position,
+                              g, o, i, tiles, false, f);
+            piece_taps(weights_of(w, l.member), w->du, g, s->position, o, i);
+        }
+    for (int64_t pos = 0; pos < WINO_POS && !s->at_once; pos++) {
+        float *to = w->du + pos * s->position;
+        for (int64_t o = 0; o < g->dst_p; o += WINO_BLOCK)
+            for (int64_t i = 0; i < g->src_c; i += PIECE, to += WINO_POS * s->position)
+                piece_product(to, w->v + pos * g->position, w->z + pos * g->position, g, o, i, tiles, begun,
+                              f);
+    }
+}
+
+/* After the last lines of a member. */
+static void weights_end(const weights_work *w, int64_t member) {
+    if (!w->s.at_once && (w->each || member == w->g.members - 1))
+        all_taps(weights_of(w, member), w->du, &w->g, &w->s);
+}
+
+static int64_t weights_tiles(const weights_work *w) {
+    return product_tiles(w->g.src_c, w->g.dst_p / WINO_BLOCK);
+}
+
 static void weights_run(const void *state, const rt_problem *p, void *out, const void *const *in,
                         const rt_kern_ctx *ctx) {
-    const job *j = state;
-    const geometry g = geometry_of(p, &p->in[0], &p->in[j->dy]);
-    float *strip = ctx->scratch, *dy_strip = strip + strip_floats(&g), *v = dy_strip + strip_floats(&g);
-    float *z = v + WINO_POS * g.position, *du = z + WINO_POS * g.position, *dw = out;
-    const source x = {.x = in[0], .c = g.src_c, .steps = &j->load[0], .in = in};
-    const source dy = {.x = in[j->dy], .c = g.dst_c, .steps = &j->load[1], .in = in};
-    const bool each = j->attr.members > 1;
-    const pieces s = pieces_of(&g, each);
-    const int64_t piece = WINO_POS * s.position, next = each ? g.dst_c * g.src_c * 9 : 0;
-    if ((g.dst_c + 7) / 8 * 8 < g.dst_p) /* data come in blocks of 8, products take 16 */
-        memset(z, 0, (size_t)(WINO_POS * g.position) * sizeof(float));
-    clear_strip(strip, &g);
-    clear_strip(dy_strip, &g);
-    for (int64_t member = 0; member < g.members; member++, dw += next) {
-        for (int64_t first = 0; first < g.lines; first += g.group) {
-            const lines l = {member, first, RT_MIN(g.group, g.lines - first)};
-            const bool begun = (member > 0 && !each) || first > 0;
-            const int64_t tiles = l.count * g.across;
+    const weights_work w = weights_begin(state, p, out, in, ctx->scratch);
+    const geometry *g = &w.g;
+    if ((g->dst_c + 7) / 8 * 8 < g->dst_p) /* data come in blocks of 8, products take 16 */
+        memset(w.z, 0, (size_t)(WINO_POS * g->position) * sizeof(float));
+    clear_strip(w.strip, g);
+    clear_strip(w.dy_strip, g);
+    for (int64_t member = 0; member < g->members; member++) {
+        for (int64_t first = 0; first < g->lines; first += g->group) {
+            const lines l = {member, first, RT_MIN(g->group, g->lines - first)};
             wino_fetch f = {.streams = 0};
-            fetch_source(&f, &x, &g, lines_behind(&g, l));
-            fetch_source(&f, &dy, &g, lines_behind(&g, l));
-            wino_fetch_begin(&f, product_tiles(g.src_c, g.dst_p / WINO_BLOCK));
-            input_lines(v, strip, &x, &g, l);
-            gradient_lines(z, dy_strip, &dy, &g, l);
-            for (int64_t o = 0; o < g.dst_p && s.at_once; o += WINO_BLOCK)
-                for (int64_t i = 0; i < g.src_c; i += PIECE) {
-                    for (int64_t pos = 0; pos < WINO_POS; pos++)
-                        piece_product(du + pos * s.position, v + pos * g.position, z + pos * g.position, &g,
-                                      o, i, tiles, false, &f);
-                    piece_taps(dw, du, &g, s.position, o, i);
-                }
-            for (int64_t pos = 0; pos < WINO_POS && !s.at_once; pos++) {
-                float *to = du + pos * s.position;
-                for (int64_t o = 0; o < g.dst_p; o += WINO_BLOCK)
-                    for (int64_t i = 0; i < g.src_c; i += PIECE, to += piece)
-                        piece_product(to, v + pos * g.position, z + pos * g.position, &g, o, i, tiles, begun,
-                                      &f);
-            }
+            fetch_source(&f, &w.x, g, lines_behind(g, l));
+            fetch_source(&f, &w.dy, g, lines_behind(g, l));
+            wino_fetch_begin(&f, weights_tiles(&w));
+            input_lines(w.v, w.strip, &w.x, g, l);
+            gradient_lines(w.z, w.dy_strip, &w.dy, g, l);
+            weights_lines(&w, l, &f);
         }
-        if (!s.at_once && (each || member == g.members - 1))
-            all_taps(dw, du, &g, &s);
+        weights_end(&w, member);
     }
+}
+
+/* ---- both gradients in one sweep ---- */
+
+/* dy is read once: on its way into backward data's V the tiles' rows are kept, with the operations done, and Z is made
+ * of those when V and M have served, in their place. Then x is near, too: the store of backward data has
+ * just read it for its mask and its sums. Sums run in the same order as in two sweeps. */
+static void both_run(const job *j, const rt_problem *p, void *out, const void *const *in,
+                     const rt_kern_ctx *ctx) {
+    const rt_kern_with *other = ctx->with;
+    const data_work d = data_begin(j, p, out, in, ctx);
+    weights_work w = weights_begin(other->state, other->p, other->out, other->in, ctx->scratch);
+    const geometry *g = &d.g;
+    const int64_t matrices = WINO_POS * g->position, kept_floats = kept_at(g, g->src_c, g->group, 0);
+    float *kept = d.m + matrices;
+    memset(kept, 0, (size_t)kept_floats * sizeof(float)); /* columns outside the image */
+    w.v = d.v;
+    w.z = d.m;
+    w.du = kept + kept_floats;
+    for (int64_t member = 0; member < g->members; member++) {
+        for (int64_t first = 0; first < g->lines; first += g->group) {
+            const lines l = {member, first, RT_MIN(g->group, g->lines - first)};
+            wino_fetch now = {.streams = 0}, next = {.streams = 0};
+            if (d.far) {
+                fetch_sink(&now, &d.to, g, l);
+                fetch_source(&now, &w.x, &w.g, l);
+            }
+            wino_fetch_begin(&now, data_tiles(&d, l));
+            fetch_source(&next, &d.x, g, lines_behind(g, l));
+            wino_fetch_begin(&next, weights_tiles(&w));
+            input_lines_keeping(d.v, d.strip, kept, &d.x, g, l);
+            data_lines(&d, l, &now);
+            input_lines(w.v, d.strip, &w.x, &w.g, l);
+            gradient_kept(w.z, kept, &w.dy, &w.g, l);
+            weights_lines(&w, l, &next);
+        }
+        weights_end(&w, member);
+    }
+    data_end(&d);
+}
+
+static void data_run(const void *state, const rt_problem *p, void *out, const void *const *in,
+                     const rt_kern_ctx *ctx) {
+    (ctx->with != NULL ? both_run : data_alone)(state, p, out, in, ctx);
 }
 
 /* ---- what a problem asks for ---- */
@@ -395,7 +522,8 @@ static bool worthwhile(const rt_problem *p, const job *j) {
     const geometry g = geometry_of(p, x.src, x.dst);
     if (g.across * RT_MAX(g.src_row, g.dst_row) > FARTHEST - GAP)
         return false;
-    return j->which != BWD_WEIGHTS || pieces_of(&g, j->attr.members > 1).at_once || s[1] * d[1] <= MAX_GRADIENT;
+    return j->which != BWD_WEIGHTS || pieces_of(&g, j->attr.members > 1).at_once ||
+           s[1] * d[1] <= MAX_GRADIENT;
 }
 
 static void rule(rt_str *out) {
@@ -456,6 +584,24 @@ static rt_status prepare(const rt_problem *p, void **state, size_t *scratch) {
     return RT_OK;
 }
 
+/* Backward data take the gradient of the weights along if both load the same dy. */
+static bool joins(const rt_problem *p, const void *state, const rt_kern_with *other, const int *same,
+                  size_t *scratch) {
+    const job *d = state, *w = other->state;
+    if (d->which != BWD_DATA || w->which != BWD_WEIGHTS || same[w->dy] != 0 ||
+        !wino_same_steps(&d->load[0], &w->load[1], same))
+        return false;
+    const geometry g = geometry_of(p, &p->in[0], &p->out),
+                   gw = geometry_of(other->p, &other->p->in[0], &other->p->in[w->dy]);
+    if (g.members != gw.members || g.lines != gw.lines || g.group != gw.group || g.position != gw.position ||
+        g.dst_c != gw.src_c || gw.dst_c != gw.dst_p || gw.src_c * gw.dst_c > MAX_JOINED)
+        return false;
+    const int64_t floats = 2 * strip_floats(&g) + 2 * g.dst_p + WINO_POS * 2 * g.position +
+                           kept_at(&g, g.src_c, g.group, 0) + gradient_floats(&gw, w->attr.members > 1);
+    *scratch = (size_t)floats * sizeof(float);
+    return true;
+}
+
 static void release(void *state) {
     rt_free(state);
 }
@@ -474,6 +620,7 @@ static void fused_run(const void *state, const rt_problem *p, void *out, const v
                                                   .prepare = prepare,                                        \
                                                   .release = release,                                        \
                                                   .sides = true,                                             \
+                                                  .joins = joins,                                            \
                                                   .run = run_fn};
 REGISTER(conv2d, data_run)
 REGISTER(conv2d_bwd_data, data_run)

@@ -26,7 +26,11 @@ typedef struct wino_fetch {
     int64_t quota;         /* lines per call */
 } wino_fetch;
 
+/* What is there already is not added again. */
 static inline void wino_fetch_add(wino_fetch *f, wino_stream s) {
+    for (int i = 0; i < f->streams; i++)
+        if (f->stream[i].at == s.at)
+            return;
     if (f->streams < WINO_STREAMS && s.bytes > 0)
         f->stream[f->streams++] = s;
 }

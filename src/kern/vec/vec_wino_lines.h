@@ -59,6 +59,14 @@ static int64_t strip_floats(const geometry *g) {
     return WINO_IN * strip_row(g);
 }
 
+/* What is kept of a group of lines, c channels: the rows of its tiles, [line][block of channels][4][pixels][8]. */
+static int64_t kept_row(const geometry *g) {
+    return g->across * WINO_OUT * 8;
+}
+static int64_t kept_at(const geometry *g, int64_t c, int64_t line, int64_t ch) {
+    return (line * ((c + 7) / 8) + ch / 8) * WINO_OUT * kept_row(g) + ch % 8;
+}
+
 /* ---- strips ---- */
 
 /* Lines of one member, counted from its first. */
@@ -96,9 +104,9 @@ static void fill_strip(float *strip, const source *s, const geometry *g, int64_t
 }
 
 /* The same, rows [4 ty - 1, 4 ty + 5), and the first half of the transform B: that of columns, of which
- * neighbouring tiles share two. */
-static void fill_columns(float *strip, const source *s, const geometry *g, int64_t member, int64_t line,
-                         int64_t ch, const wino_bound *bound) {
+ * neighbouring tiles share two. The rows of the tiles themselves are kept, if somebody wants them. */
+RT_INLINE void columns_of(float *strip, const source *s, const geometry *g, int64_t member, int64_t line,
+                          int64_t ch, const wino_bound *bound, float *keep, const bool keeping) {
     const int64_t width = strip_row(g), y0 = line % g->down * WINO_OUT - 1;
     wino_rows rows;
     for (int r = 0; r < WINO_IN; r++) {
@@ -107,15 +115,26 @@ static void fill_columns(float *strip, const source *s, const geometry *g, int64
         rows.at[r] = row_at(g, s->c, member, line, ch, inside ? y0 + r : 0);
     }
     rows.edge = y0 < 0 || y0 + WINO_IN > g->h;
+    const wino_bound copy = {.kind = WINO_COPY};
+    const float *x = s->x;
     if (s->steps->n > 1) {
         for (int r = 0; r < WINO_IN; r++)
             wino_load_row(bound, s->steps->n, strip + r * width + 8, s->x + rows.at[r], rows.at[r], g->w);
         for (int r = 0; r < WINO_IN; r++)
             rows.at[r] = r * width;
-        wino_load_columns(&(wino_bound){.kind = WINO_COPY}, strip + 8, width, strip + 8, &rows, g->w);
-    } else {
-        wino_load_columns(bound, strip + 8, width, s->x, &rows, g->w);
+        x = strip + 8;
+        bound = &copy;
     }
+    wino_load_columns(bound, strip + 8, width, x, &rows, g->w, keep, kept_row(g), keeping);
+}
+
+static void fill_columns(float *strip, const source *s, const geometry *g, int64_t member, int64_t line,
+                         int64_t ch, const wino_bound *bound) {
+    columns_of(strip, s, g, member, line, ch, bound, NULL, false);
+}
+static void fill_columns_keeping(float *strip, const source *s, const geometry *g, int64_t member,
+                                 int64_t line, int64_t ch, const wino_bound *bound, float *keep) {
+    columns_of(strip, s, g, member, line, ch, bound, keep, true);
 }
 
 static void clear_strip(float *strip, const geometry *g) {
@@ -128,30 +147,37 @@ static bool whole_tiles(const geometry *g) {
     return g->h % WINO_OUT == 0 && g->w % WINO_OUT == 0;
 }
 
-/* V[36][tiles][c padded], or Z if `adjoint`. */
-RT_INLINE void transform(float *v, int64_t padded, float *strip, const source *s, const geometry *g, lines l,
-                         const int64_t position, const bool adjoint) {
-    const int64_t row = strip_row(g);
-    const bool direct = adjoint && s->steps->n == 1 && whole_tiles(g);
+/* V[36][tiles][c padded] of what is read, kept or not, or Z, of what is read or was kept. */
+typedef enum way { TO_V, TO_V_KEEPING, TO_Z, KEPT_TO_Z } way;
+
+RT_INLINE void transform(float *v, int64_t padded, float *strip, float *kept, const source *s,
+                         const geometry *g, lines l, const int64_t position, const way which) {
+    const int64_t row = which == KEPT_TO_Z ? kept_row(g) : strip_row(g);
+    const bool direct = which == TO_Z && s->steps->n == 1 && whole_tiles(g);
     wino_bound bound[WINO_STEPS_MAX];
     for (int64_t k = 0; k < l.count; k++, v += g->across * padded)
         for (int64_t ch = 0; ch < (s->c + 7) / 8 * 8; ch += V_W) {
-            wino_bind(bound, s->steps, s->in, l.member, ch, s->c);
+            float *keep = which == TO_V || which == TO_Z ? NULL : kept + kept_at(g, s->c, k, ch);
+            const float *from = which == KEPT_TO_Z ? keep : strip;
+            if (which != KEPT_TO_Z)
+                wino_bind(bound, s->steps, s->in, l.member, ch, s->c);
             if (direct) {
                 const int64_t y0 = (l.first + k) % g->down * WINO_OUT;
                 wino_load_gradient(bound, v + ch, padded, position, s->x,
                                    row_at(g, s->c, l.member, l.first + k, ch, y0), g->w * 8, g->across);
                 continue;
             }
-            if (adjoint)
-                fill_strip(strip, s, g, l.member, l.first + k, ch, bound, 0);
-            else
+            if (which == TO_V)
                 fill_columns(strip, s, g, l.member, l.first + k, ch, bound);
+            else if (which == TO_V_KEEPING)
+                fill_columns_keeping(strip, s, g, l.member, l.first + k, ch, bound, keep);
+            else if (which == TO_Z)
+                fill_strip(strip, s, g, l.member, l.first + k, ch, bound, 0);
             for (int64_t tx = 0; tx < g->across; tx++)
-                if (adjoint)
-                    gradient_tile(v + tx * padded + ch, position, strip + tx * WINO_OUT * 8, row);
+                if (which == TO_Z || which == KEPT_TO_Z)
+                    gradient_tile(v + tx * padded + ch, position, from + tx * WINO_OUT * 8, row);
                 else
-                    input_tile(v + tx * padded + ch, position, strip + tx * WINO_OUT * 8, row);
+                    input_tile(v + tx * padded + ch, position, from + tx * WINO_OUT * 8, row);
         }
 }
 
@@ -167,12 +193,23 @@ RT_INLINE void transform(float *v, int64_t padded, float *strip, const source *s
     } while (0)
 
 static void input_lines(float *v, float *strip, const source *s, const geometry *g, lines l) {
-#define CALL(position) transform(v, g->src_row, strip, s, g, l, position, false)
+#define CALL(position) transform(v, g->src_row, strip, NULL, s, g, l, position, TO_V)
+    AT_POSITION(g, CALL);
+#undef CALL
+}
+static void input_lines_keeping(float *v, float *strip, float *kept, const source *s, const geometry *g,
+                                lines l) {
+#define CALL(position) transform(v, g->src_row, strip, kept, s, g, l, position, TO_V_KEEPING)
     AT_POSITION(g, CALL);
 #undef CALL
 }
 static void gradient_lines(float *z, float *strip, const source *s, const geometry *g, lines l) {
-#define CALL(position) transform(z, g->dst_row, strip, s, g, l, position, true)
+#define CALL(position) transform(z, g->dst_row, strip, NULL, s, g, l, position, TO_Z)
+    AT_POSITION(g, CALL);
+#undef CALL
+}
+static void gradient_kept(float *z, float *kept, const source *s, const geometry *g, lines l) {
+#define CALL(position) transform(z, g->dst_row, NULL, kept, s, g, l, position, KEPT_TO_Z)
     AT_POSITION(g, CALL);
 #undef CALL
 }

@@ -15,8 +15,8 @@
 
 #define WINO_STEPS(STEP)                                                                                     \
     STEP(WINO_COPY, x)                                                                                       \
-    STEP(WINO_AFFINE, v_fma(a, x, b))                   /* batch normalisation */                            \
-    STEP(WINO_AFFINE_RELU, v_max(zero, v_fma(a, x, b))) /* and ReLU; NaN stays NaN */                        \
+    STEP(WINO_AFFINE, v_fma(a, x, b))                            /* batch normalisation */                   \
+    STEP(WINO_AFFINE_RELU, v_max(zero, v_fma(a, x, b)))          /* and ReLU; NaN stays NaN */               \
     STEP(WINO_AFFINE_RELU_SCALE, c *v_max(zero, v_fma(a, x, b))) /* and BatchEnsemble's r */                 \
     STEP(WINO_SCALE, c *x)                                                                                   \
     STEP(WINO_SHIFT, x + a)                                                                                  \
@@ -146,9 +146,11 @@ typedef struct wino_rows {
     bool edge; /* there are such */
 } wino_rows;
 
-/* The first half of the transform B of one step of six rows, n pixels: B' of every column. */
-static inline void wino_load_columns(const wino_bound *s, float *dst, int64_t width, const float *src,
-                                     const wino_rows *rows, int64_t n) {
+/* The first half of the transform B of one step of six rows, n pixels: B' of every column. If `keeping`, the four
+ * rows in the middle are stored in keep as well, `distance` floats apart, as the step made them. */
+RT_INLINE void wino_load_columns(const wino_bound *s, float *dst, int64_t width, const float *src,
+                                 const wino_rows *rows, int64_t n, float *keep, int64_t distance,
+                                 const bool keeping) {
     const vf a = s->a, b = s->b, c = s->c, zero = v_set(0.0f);
     const float *row[WINO_IN], *operand[WINO_IN];
     for (int r = 0; r < WINO_IN; r++) {
@@ -156,31 +158,34 @@ static inline void wino_load_columns(const wino_bound *s, float *dst, int64_t wi
         operand[r] = wino_operand(s, rows->at[r]);
     }
     switch (s->kind) {
-#define COLUMN(value, keep)                                                                                  \
+#define COLUMN(value, part)                                                                                  \
     for (int64_t i = 0; i < 8 * n; i += 8) {                                                                 \
         vf d[WINO_IN], y[WINO_IN];                                                                           \
         _Pragma("GCC unroll 6") for (int r = 0; r < WINO_IN; r++) {                                          \
             const vf x = v_load(row[r] + i);                                                                 \
             const float *t = operand[r];                                                                     \
             (void)t;                                                                                         \
-            d[r] = keep(value);                                                                              \
+            d[r] = part(value);                                                                              \
         }                                                                                                    \
+        if (keeping)                                                                                         \
+            _Pragma("GCC unroll 4") for (int r = 0; r < WINO_OUT; r++)                                       \
+                v_store(keep + r * distance + i, d[r + 1]);                                                  \
         wino_input(y, d);                                                                                    \
         _Pragma("GCC unroll 6") for (int r = 0; r < WINO_IN; r++) v_store(dst + r * width + i, y[r]);        \
     }
-#define KEEP_ALL(value) value
-#define KEEP_INSIDE(value) v_and(rows->inside[r], value)
+#define ALL(value) value
+#define INSIDE(value) v_and(rows->inside[r], value)
 #define STEP(name, value)                                                                                    \
     case name:                                                                                               \
         if (rows->edge)                                                                                      \
-            COLUMN(value, KEEP_INSIDE)                                                                       \
+            COLUMN(value, INSIDE)                                                                            \
         else                                                                                                 \
-            COLUMN(value, KEEP_ALL)                                                                          \
+            COLUMN(value, ALL)                                                                               \
         break;
         WINO_STEPS(STEP)
 #undef STEP
-#undef KEEP_INSIDE
-#undef KEEP_ALL
+#undef INSIDE
+#undef ALL
 #undef COLUMN
     }
     (void)c;
@@ -301,6 +306,23 @@ static inline bool wino_add_step(wino_steps *to, const rt_problem *p, const rt_c
     }
     return false;
 }
+
+/* Whether steps of two problems do the same to the same operands; same[i]: the input of the one that is input i of the
+ * other, or -1. */
+static inline bool wino_same_steps(const wino_steps *one, const wino_steps *other, const int *same) {
+    bool yes = one->n == other->n;
+    for (int k = 0; k < one->n && yes; k++) {
+        wino_step s = other->step[k];
+        int *const operand[] = {&s.tensor, &s.table, &s.scale};
+        for (int i = 0; i < RT_COUNT(operand); i++) {
+            yes = yes && (*operand[i] < 0 || same[*operand[i]] >= 0);
+            *operand[i] = *operand[i] < 0 ? -1 : same[*operand[i]];
+        }
+        yes = yes && memcmp(&s, &one->step[k], sizeof s) == 0;
+    }
+    return yes;
+}
+_Static_assert(sizeof(wino_step) == 4 * sizeof(int) + 5 * sizeof(int64_t), "padding has no value to compare");
 
 /* No steps are a copy. */
 static inline void wino_seal(wino_steps *s) {
