@@ -65,11 +65,13 @@ bool rt_keep_networks(const rt_params *p, int networks) {
     return networks == 1 || (double)networks * 16.0 * (double)rt_params_floats(p) <= (double)KEPT_MAX;
 }
 
-/* Pairs of a wave: as many as make WAVE_FLOPS per worker, if their inputs are not too large. */
+/* Pairs of a wave: as many as make WAVE_FLOPS per worker, if their inputs are not too large; of networks with very
+ * large weights, which all pairs of a wave have ready, one per worker. */
 static int64_t choose_wave(const rt_predictor *p, double flops) {
     const double rows = (double)p->batch, input = 4.0 * (double)p->row_floats * rows * p->workers;
     const double pairs = RT_MIN(WAVE_FLOPS / (flops * rows + 1), (double)RING_MAX / (input + 1));
-    return p->workers * RT_MAX(PAIRS_MIN, (int64_t)RT_MIN(pairs, (double)PAIRS_MAX));
+    const int64_t least = rt_plan_kept_bytes(p->plan) > KEPT_MAX ? 1 : PAIRS_MIN;
+    return p->workers * RT_MAX(least, (int64_t)RT_MIN(pairs, (double)PAIRS_MAX));
 }
 
 static rt_status predictor_memory(rt_predictor *p, int64_t members) {
