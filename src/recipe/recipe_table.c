@@ -119,7 +119,11 @@ static rt_status fill_cell(table *t, rt_jval row, rt_jval column, cell *c) {
     rt_binding where = {.n = 0};
     double scale = number_of(column, "scale", 1), offset = number_of(column, "offset", 0), sum = 0,
            squares = 0, least = INFINITY;
-    const bool take_least = strcmp(rt_jval_text(column, "take"), "least") == 0;
+    const char *take = rt_jval_text(column, "take");
+    const bool take_least = strcmp(take, "least") == 0;
+    RT_FAIL_IF(*take && !take_least, RT_E_INPUT,
+               "recipe %s: column '%s' takes '%s'; wanted least, or nothing for the mean", t->r->name,
+               rt_jval_text(column, "id"), take);
     if (!*stage)
         stage = rt_jval_text(column, "runs");
     if (*rt_jval_text(row, "value"))

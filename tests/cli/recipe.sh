@@ -54,6 +54,9 @@ expect 3 "names no run" "a reference to nothing is refused"
 sed 's/"${epochs}"/"${epoch}"/' small.yaml >bad.yaml
 run recipe show bad.yaml
 expect 3 "variable 'epoch'" "an unknown variable is refused"
+sed 's/take: least/take: most/' small.yaml >bad.yaml
+run recipe tables bad.yaml
+expect 3 "takes 'most'; wanted least" "an unknown way to take a number is refused"
 printf 'a: [1, 2\nb: 3\n' >bad.yaml
 run recipe show bad.yaml
 expect 3 "bad.yaml:2" "bad YAML is refused with its place"
