@@ -126,6 +126,8 @@ typedef struct runner {
 static void show_place(void *user, int at, double seconds, double left) {
     const runner *w = user;
     char spent[32], rest[32];
+    if (w->cli->term.progress == CLI_PROGRESS_NONE)
+        return;
     cli_say(&w->cli->term, "[%d/%d] %s  (%s so far, %s left)", at + 1, rt_recipe_jobs(w->recipe),
             rt_recipe_job_get(w->recipe, at)->name, cli_duration(spent, seconds),
             isfinite(left) ? cli_duration(rest, left) : "unknown");

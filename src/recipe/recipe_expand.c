@@ -292,6 +292,15 @@ static rt_status list_runs(rt_recipe *r, rt_recipe_node *node, rt_jval runs, int
     return RT_OK;
 }
 
+rt_status rt_recipe_is_on(rt_recipe *r, rt_jval object, bool *on) {
+    rt_str text;
+    rt_str_init(&text);
+    rt_status st = rt_recipe_fill(r, &(rt_binding){.n = 0}, rt_jval_text(object, "when"), &text);
+    *on = !rt_jval_get(object, "when") || text.len > 0;
+    rt_str_deinit(&text);
+    return st;
+}
+
 static void make_key(const rt_recipe *r, rt_recipe_node *node) {
     rt_sha256 h;
     uint8_t digest[32];
@@ -362,6 +371,10 @@ static rt_status expand_stage(rt_recipe *r, rt_jval stage) {
     const char *name = rt_jval_text(stage, "name"), *verb = rt_jval_text(stage, "verb");
     RT_FAIL_IF(!*name || name_length(name) != strlen(name) || !*verb, RT_E_INPUT,
                "recipe %s: stage '%s' needs a name of a-z, 0-9, '-' and a verb", r->name, name);
+    bool on;
+    RT_TRY(rt_recipe_is_on(r, stage, &on));
+    if (!on)
+        return RT_OK;
     for (int i = 0; i < r->count; i++) /* what is found by a stage's name are commands of earlier ones only */
         RT_FAIL_IF(strcmp(r->nodes[i].job.stage, name) == 0, RT_E_INPUT,
                    "recipe %s: two stages are called '%s'", r->name, name);

@@ -1,15 +1,16 @@
 /*
  * recipe_table.c - what the runs of a recipe measured, as tables beside the paper's.
  *
- *   columns: {id, label, value, scale, offset, digits, better, tolerance, take, runs, where}
+ *   columns: {id, label, value, scale, offset, digits, better, tolerance, take, runs, where, when}
  *   rows:    {id, label, runs, where, value, paper: {column: "13.2 ± 0.4"}}
  *   claims:  {text, holds: "row.column < row.column"}
+ *   sort:    a column's id: rows from best to worst by it, those without a number last
  *
  * A cell is offset + scale * value, averaged over all finished runs of the stage `runs` (the row's, or else
  * the column's) whose loops agree with `where` of both. `value`, the row's or else the column's, is a path in the run's metrics.json, from
  * "evaluation" on, or from the top with a leading "/". Deviations are those of a sample (n - 1). `take: least` is the
- * least of the runs instead: times, which other work on the machine can only lengthen. Rows, and tables, of no
- * run at this scale are left out. A cell is
+ * least of the runs instead: times, which other work on the machine can only lengthen. Rows, columns and tables of
+ * no run at this scale, or whose `when` is empty there, are left out, and claims on them. A cell is
  * reproduced when it is within the larger of the column's tolerance and twice the paper's deviation; a scale with
  * `compare: orderings` leaves that open.
  */
@@ -35,7 +36,8 @@ typedef struct table {
     rt_recipe *r;
     rt_jval spec, columns, rows;
     int64_t ncolumns, nrows;
-    cell *cells; /* (nrows, ncolumns) */
+    cell *cells;    /* (nrows, ncolumns) */
+    int64_t *order; /* rows as they are shown */
 } table;
 
 /* A scale too small for the paper's numbers says `compare: orderings`. */
@@ -131,7 +133,9 @@ static rt_status fill_cell(table *t, rt_jval row, rt_jval column, cell *c) {
     RT_TRY(read_where(t->r, row, &where));
     RT_TRY(read_where(t->r, column, &where));
     *c = (cell){.mean = NAN, .deviation = NAN};
-    for (int i = 0; i < t->r->count; i++) {
+    bool on;
+    RT_TRY(rt_recipe_is_on(t->r, column, &on));
+    for (int i = 0; on && i < t->r->count; i++) {
         const rt_recipe_node *n = &t->r->nodes[i];
         if (!is_meant(n, stage, &where))
             continue;
@@ -186,11 +190,12 @@ static rt_status fill_table(table *t, rt_recipe *r, rt_jval spec) {
     return RT_OK;
 }
 
-/* Whether a run of this scale is in row i; i < 0: in any. */
-static bool is_part(const table *t, int64_t i) {
-    for (int64_t k = RT_MAX(i, 0) * t->ncolumns; k < (i < 0 ? t->nrows : i + 1) * t->ncolumns; k++)
-        if (t->cells[k].wanted > 0)
-            return true;
+/* Whether a run of this scale is in row i and column k; -1: in any of them. */
+static bool is_part(const table *t, int64_t i, int64_t k) {
+    for (int64_t a = RT_MAX(i, 0); a < (i < 0 ? t->nrows : i + 1); a++)
+        for (int64_t b = RT_MAX(k, 0); b < (k < 0 ? t->ncolumns : k + 1); b++)
+            if (t->cells[a * t->ncolumns + b].wanted > 0)
+                return true;
     return false;
 }
 
@@ -202,8 +207,8 @@ static bool names_cell(const char *s, size_t n, const char *row, const char *col
     return n == nr + 1 + nc && memcmp(s, row, nr) == 0 && s[nr] == '.' && memcmp(s + nr + 1, column, nc) == 0;
 }
 
-/* "row.column", or a number. */
-static bool operand(const table *t, const char *s, size_t n, double *out) {
+/* "row.column", or a number; *part: whether it is one at this scale. */
+static bool operand(const table *t, const char *s, size_t n, double *out, bool *part) {
     while (n && s[n - 1] == ' ')
         n--;
     if (rt_parse_f64(s, n, false, out))
@@ -213,27 +218,30 @@ static bool operand(const table *t, const char *s, size_t n, double *out) {
             if (names_cell(s, n, rt_jval_text(rt_jval_at(t->rows, i), "id"),
                            rt_jval_text(rt_jval_at(t->columns, k), "id"))) {
                 *out = t->cells[i * t->ncolumns + k].mean;
+                *part = *part && is_part(t, i, k);
                 return true;
             }
     return false;
 }
 
-/* 1: holds, 0: does not, -1: not known yet. */
-static rt_status judge(const table *t, const char *text, int *verdict, double *left, double *right) {
+/* 1: holds, 0: does not, -1: not known yet, -2: not part of this scale. */
+static rt_status judge(const table *t, const char *text, int *verdict) {
     size_t n = strcspn(text, "<>");
     const char *rest = text + n + (text[n] != 0);
-    bool equal = *rest == '=';
+    double left, right;
+    bool equal = *rest == '=', part = true;
     rest += equal;
     rest += strspn(rest, " ");
-    RT_FAIL_IF(!text[n] || !operand(t, text, n, left) || !operand(t, rest, strlen(rest), right), RT_E_INPUT,
-               "recipe %s: table '%s': claim '%s' is not of the form row.column < row.column", t->r->name,
-               rt_jval_text(t->spec, "id"), text);
-    if (!isfinite(*left) || !isfinite(*right))
-        *verdict = -1;
+    RT_FAIL_IF(!text[n] || !operand(t, text, n, &left, &part) ||
+                   !operand(t, rest, strlen(rest), &right, &part),
+               RT_E_INPUT, "recipe %s: table '%s': claim '%s' is not of the form row.column < row.column",
+               t->r->name, rt_jval_text(t->spec, "id"), text);
+    if (!isfinite(left) || !isfinite(right))
+        *verdict = part ? -1 : -2;
     else if (text[n] == '<')
-        *verdict = equal ? *left <= *right : *left < *right;
+        *verdict = equal ? left <= right : left < right;
     else
-        *verdict = equal ? *left >= *right : *left > *right;
+        *verdict = equal ? left >= right : left > right;
     return RT_OK;
 }
 
@@ -280,21 +288,46 @@ static void text_cell(rt_str *out, const cell *c, int digits, bool best) {
     rt_str_append(out, " |");
 }
 
+/* Whether cell a is better than b in column k, which says what better is; a number is better than none. */
+static bool is_better(const table *t, int64_t k, int64_t a, int64_t b) {
+    const double x = t->cells[a * t->ncolumns + k].mean, y = t->cells[b * t->ncolumns + k].mean;
+    if (!isfinite(x) || !isfinite(y))
+        return isfinite(x) && !isfinite(y);
+    return strcmp(rt_jval_text(rt_jval_at(t->columns, k), "better"), "lower") == 0 ? x < y : x > y;
+}
+
 /* Row of the best number of a column; -1: none is better than another. */
 static int64_t best_row(const table *t, int64_t k) {
-    const char *better = rt_jval_text(rt_jval_at(t->columns, k), "better");
     int64_t best = -1;
-    if (!*better)
+    if (!*rt_jval_text(rt_jval_at(t->columns, k), "better"))
         return -1;
-    for (int64_t i = 0; i < t->nrows; i++) {
-        double v = t->cells[i * t->ncolumns + k].mean;
-        if (!isfinite(v))
-            continue;
-        double b = best < 0 ? NAN : t->cells[best * t->ncolumns + k].mean;
-        if (best < 0 || (strcmp(better, "lower") == 0 ? v < b : v > b))
+    for (int64_t i = 0; i < t->nrows; i++)
+        if (isfinite(t->cells[i * t->ncolumns + k].mean) && (best < 0 || is_better(t, k, i, best)))
             best = i;
-    }
     return best;
+}
+
+/* Rows in the order they are shown in; equal ones stay as they are. */
+static rt_status order_rows(table *t) {
+    const char *by = rt_jval_text(t->spec, "sort");
+    int64_t k = 0;
+    RT_TRY(rt_calloc(&t->order, (size_t)t->nrows, sizeof *t->order));
+    for (int64_t i = 0; i < t->nrows; i++)
+        t->order[i] = i;
+    if (!*by)
+        return RT_OK;
+    while (k < t->ncolumns && strcmp(rt_jval_text(rt_jval_at(t->columns, k), "id"), by) != 0)
+        k++;
+    RT_FAIL_IF(k == t->ncolumns || !*rt_jval_text(rt_jval_at(t->columns, k), "better"), RT_E_INPUT,
+               "recipe %s: table '%s' is sorted by '%s', which is no column that says what is better",
+               t->r->name, rt_jval_text(t->spec, "id"), by);
+    for (int64_t i = 1; i < t->nrows; i++)
+        for (int64_t at = i; at > 0 && is_better(t, k, t->order[at], t->order[at - 1]); at--) {
+            const int64_t row = t->order[at];
+            t->order[at] = t->order[at - 1];
+            t->order[at - 1] = row;
+        }
+    return RT_OK;
 }
 
 /* A double has no more than 17. */
@@ -304,7 +337,7 @@ static int digits_of(rt_jval column) {
 
 static void text_table(rt_str *out, const table *t) {
     rt_str_appendf(out, "### %s\n\n", rt_jval_text(t->spec, "title"));
-    if (!is_part(t, -1)) {
+    if (!is_part(t, -1, -1)) {
         rt_str_append(out, "Not part of this scale.\n\n");
         return;
     }
@@ -312,46 +345,48 @@ static void text_table(rt_str *out, const table *t) {
         rt_str_appendf(out, "%s\n\n", rt_jval_text(t->spec, "note"));
     rt_str_appendf(out, "| %s |", rt_jval_text(t->spec, "corner"));
     for (int64_t k = 0; k < t->ncolumns; k++)
-        rt_str_appendf(out, " %s |", rt_jval_text(rt_jval_at(t->columns, k), "label"));
+        if (is_part(t, -1, k))
+            rt_str_appendf(out, " %s |", rt_jval_text(rt_jval_at(t->columns, k), "label"));
     rt_str_append(out, "\n|---|");
     for (int64_t k = 0; k < t->ncolumns; k++)
-        rt_str_append(out, "---:|");
+        rt_str_append(out, is_part(t, -1, k) ? "---:|" : "");
     rt_str_append(out, "\n");
-    for (int64_t i = 0; i < t->nrows; i++) {
-        if (!is_part(t, i))
+    for (int64_t at = 0; at < t->nrows; at++) {
+        const int64_t i = t->order[at];
+        if (!is_part(t, i, -1))
             continue;
         rt_str_appendf(out, "| %s |", rt_jval_text(rt_jval_at(t->rows, i), "label"));
         for (int64_t k = 0; k < t->ncolumns; k++)
-            text_cell(out, &t->cells[i * t->ncolumns + k], digits_of(rt_jval_at(t->columns, k)),
-                      best_row(t, k) == i);
+            if (is_part(t, -1, k))
+                text_cell(out, &t->cells[i * t->ncolumns + k], digits_of(rt_jval_at(t->columns, k)),
+                          best_row(t, k) == i);
         rt_str_append(out, "\n");
     }
     rt_str_append(out, "\n");
 }
 
 static rt_status write_claims(rt_json *j, rt_str *out, const table *t) {
+    static const char *const verdicts[] = {"not part of this scale", "not known yet", "does not hold",
+                                           "holds"},
+                             *const marks[] = {"", "(not known yet)", "**does not hold:**", "**holds:**"};
     rt_jval claims = rt_jval_get(t->spec, "claims");
+    int shown = 0;
     rt_json_array_begin(j, "claims");
     for (int64_t i = 0; i < rt_jval_len(claims); i++) {
         rt_jval claim = rt_jval_at(claims, i);
-        const char *text = rt_jval_text(claim, "text");
         int verdict = -1;
-        double left, right;
-        RT_TRY(judge(t, rt_jval_text(claim, "holds"), &verdict, &left, &right));
+        RT_TRY(judge(t, rt_jval_text(claim, "holds"), &verdict));
         rt_json_object_begin(j, NULL);
-        rt_json_str(j, "text", text);
+        rt_json_str(j, "text", rt_jval_text(claim, "text"));
         rt_json_str(j, "rule", rt_jval_text(claim, "holds"));
-        rt_json_str(j, "verdict", verdict < 0 ? "not known yet" : verdict ? "holds" : "does not hold");
+        rt_json_str(j, "verdict", verdicts[verdict + 2]);
         rt_json_object_end(j);
-        if (is_part(t, -1))
-            rt_str_appendf(out, "- %s %s\n",
-                           verdict < 0 ? "(not known yet)"
-                           : verdict   ? "**holds:**"
-                                       : "**does not hold:**",
-                           text);
+        if (verdict > -2)
+            rt_str_appendf(out, "- %s %s\n", marks[verdict + 2], rt_jval_text(claim, "text"));
+        shown += verdict > -2;
     }
     rt_json_array_end(j);
-    rt_str_append(out, rt_jval_len(claims) > 0 && is_part(t, -1) ? "\n" : "");
+    rt_str_append(out, shown > 0 ? "\n" : "");
     return RT_OK;
 }
 
@@ -393,6 +428,17 @@ static rt_status write_stages(const rt_recipe *r, rt_json *j, double *total) {
     return RT_OK;
 }
 
+/* Does any row quote a paper? */
+static bool has_paper(rt_jval tables) {
+    for (int64_t i = 0; i < rt_jval_len(tables); i++) {
+        rt_jval rows = rt_jval_get(rt_jval_at(tables, i), "rows");
+        for (int64_t k = 0; k < rt_jval_len(rows); k++)
+            if (rt_jval_len(rt_jval_get(rt_jval_at(rows, k), "paper")) > 0)
+                return true;
+    }
+    return false;
+}
+
 rt_status rt_recipe_results(const rt_recipe *r, rt_str *json, rt_str *markdown) {
     rt_json j;
     double seconds;
@@ -408,17 +454,21 @@ rt_status rt_recipe_results(const rt_recipe *r, rt_str *json, rt_str *markdown) 
                    rt_jval_text(r->root, "about"));
     rt_str_appendf(
         markdown,
-        "Source: %s. Scale `%s`: %s Command: `retort recipe run %s --scale %s`, %.0f minutes on the machine "
-        "these numbers are from. Cells: mean ± deviation over runs; in parentheses the paper's, %s.\n\n",
+        "Source: %s. Scale `%s`: %s Command: `retort recipe run %s --scale %s`, %.0f minutes on the "
+        "machine these numbers are from. Cells: mean ± deviation over runs%s.\n\n",
         rt_jval_text(r->root, "source"), r->scale_name, rt_jval_text(r->scale, "about"), r->name,
         r->scale_name, ceil(seconds / 60),
-        only_orderings(r) ? "from settings so much larger that only orderings can be compared"
-                          : "with ✓ if ours agrees within the tolerance of the recipe or twice the paper's "
-                            "deviation, else ✗");
+        !has_paper(tables) ? ""
+        : only_orderings(r)
+            ? "; in parentheses the paper's, from settings so much larger that only orderings can be compared"
+            : "; in parentheses the paper's, with ✓ if ours agrees within the tolerance of the recipe or "
+              "twice the paper's deviation, else ✗");
     rt_json_object_begin(&j, "tables");
     for (int64_t i = 0; i < rt_jval_len(tables); i++) {
         table t;
         rt_status st = fill_table(&t, (rt_recipe *)r, rt_jval_at(tables, i));
+        if (st == RT_OK)
+            st = order_rows(&t);
         if (st == RT_OK) {
             rt_json_object_begin(&j, rt_jval_text(t.spec, "id"));
             text_table(markdown, &t);
@@ -427,6 +477,7 @@ rt_status rt_recipe_results(const rt_recipe *r, rt_str *json, rt_str *markdown) 
             rt_json_object_end(&j);
         }
         rt_free(t.cells);
+        rt_free(t.order);
         RT_TRY(st);
     }
     rt_json_object_end(&j);
