@@ -206,18 +206,19 @@ static rt_status make_phases(rt_trainer *t, const rt_method *m, const rt_objecti
     return find_objective(&last->objective, t->regression ? "gaussian-kd" : "kd");
 }
 
-/* Rates nobody asked for. T^2 makes the gradients of a distillation large, and without batch normalisation nothing
- * tames them: 0.1 diverges there. The likelihood of a Dirichlet is climbed by Adam, as in its paper. */
-static void resolve_rate(rt_trainer *t, const rt_objective *o) {
+/* What nobody asked for. T^2 makes the gradients of a distillation large, and without batch normalisation nothing
+ * tames them: the usual rate diverges there unless they are shortened. The likelihood of a Dirichlet is climbed by
+ * Adam, as in its paper. */
+static void resolve_optimiser(rt_trainer *t, const rt_objective *o) {
     rt_config *c = &t->config;
     if (t->verb == RT_VERB_DISTILL && strcmp(o->name, "end2") == 0 && !rt_config_is_set(c, "optimiser"))
         c->optimiser = "adam";
-    if (rt_config_is_set(c, "lr"))
-        return;
     if (strcmp(c->optimiser, "sgd") != 0) {
-        c->lr = 0.001;
+        if (!rt_config_is_set(c, "lr"))
+            c->lr = 0.001;
     } else if (t->verb == RT_VERB_DISTILL && c->arch && rt_str_starts(c->arch, "mlp")) {
-        c->lr = 0.02;
+        if (!rt_config_is_set(c, "clip-norm"))
+            c->clip_norm = 1;
         if (!rt_config_is_set(c, "warmup"))
             c->warmup = fmin(1, (double)c->epochs / 4);
     }
@@ -243,7 +244,7 @@ rt_status rt_trainer_resolve(rt_trainer *t) {
         if (!c->student)
             c->student = "single";
     }
-    resolve_rate(t, o);
+    resolve_optimiser(t, o);
     t->method = m ? m->name : "labels";
     return make_phases(t, m, o);
 }
