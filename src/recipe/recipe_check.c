@@ -20,9 +20,9 @@ typedef struct rule {
 static const rule scale_rules[] = {{"about", TEXT, NULL}, {"minutes", TEXT, NULL}, {"memory", TEXT, NULL},
                                    {"disk", TEXT, NULL},  {"compare", TEXT, NULL}, {"vars", MAPPING, NULL},
                                    {.key = NULL}};
-static const rule stage_rules[] = {
-    {"name", TEXT, NULL},    {"verb", TEXT, NULL}, {"weight", TEXT, NULL}, {"each", MAPPING, NULL},
-    {"with", MAPPING, NULL}, {"runs", LIST, NULL}, {"when", TEXT, NULL},   {.key = NULL}};
+static const rule stage_rules[] = {{"name", TEXT, NULL},   {"like", TEXT, NULL},    {"verb", TEXT, NULL},
+                                   {"weight", TEXT, NULL}, {"each", MAPPING, NULL}, {"with", MAPPING, NULL},
+                                   {"runs", LIST, NULL},   {"when", TEXT, NULL},    {.key = NULL}};
 static const rule column_rules[] = {{"id", TEXT, NULL},     {"label", TEXT, NULL},  {"value", TEXT, NULL},
                                     {"scale", TEXT, NULL},  {"offset", TEXT, NULL}, {"digits", TEXT, NULL},
                                     {"better", TEXT, NULL}, {"take", TEXT, NULL},   {"tolerance", TEXT, NULL},

@@ -3,8 +3,9 @@
  *
  *   {name: kd, verb: distill, each: {seed: 1..3, t: [1, 4]}, with: {teacher: "@teacher", temperature: "${t}", seed: "${seed}"}}
  *
- * becomes six commands. The run of each is <dir>/runs/kd-1-1, kd-1-4, ... "@teacher" is the run of stage
- * `teacher` that has the same values for the loops both stages have; there must be exactly one.
+ * becomes six commands, and {name: ae, like: kd, with: {method: ae-kd}} six more that differ in one flag. The run
+ * of each is <dir>/runs/kd-1-1, kd-1-4, ... "@teacher" is the run of stage `teacher` that has the same values for the
+ * loops both stages have; there must be exactly one.
  */
 #include "base/alloc.h"
 #include "base/sha256.h"
@@ -165,6 +166,32 @@ static rt_status loop_values(rt_recipe *r, const rt_binding *at, rt_jval v, valu
 
 /* ---- commands ---- */
 
+/* A stage, and the one it is like, whose keys stand in for those it does not have; NULL: none. */
+typedef struct stage {
+    rt_jval own, base;
+} stage;
+
+static rt_jval stage_get(const stage *s, const char *key) {
+    rt_jval v = rt_jval_get(s->own, key);
+    return v ? v : rt_jval_get(s->base, key);
+}
+
+static const char *stage_text(const stage *s, const char *key) {
+    return rt_jval_text(rt_jval_get(s->own, key) ? s->own : s->base, key);
+}
+
+static rt_status find_base(const rt_recipe *r, rt_jval stages, int64_t at, stage *out) {
+    *out = (stage){.own = rt_jval_at(stages, at)};
+    const char *like = rt_jval_text(out->own, "like");
+    for (int64_t i = 0; *like && i < at && !out->base; i++)
+        if (strcmp(rt_jval_text(rt_jval_at(stages, i), "name"), like) == 0)
+            out->base = rt_jval_at(stages, i);
+    RT_FAIL_IF(*like && (!out->base || *rt_jval_text(out->base, "like")), RT_E_INPUT,
+               "recipe %s: stage '%s' is like '%s', which is %s", r->name, rt_jval_text(out->own, "name"),
+               like, out->base ? "like another itself" : "no earlier stage");
+    return RT_OK;
+}
+
 static rt_status new_node(rt_recipe *r, rt_recipe_node **out) {
     RT_FAIL_IF(r->count >= JOBS_MAX, RT_E_INPUT, "recipe %s: more than %d commands", r->name, JOBS_MAX);
     if (r->count == r->cap) {
@@ -259,19 +286,31 @@ done:
     return st;
 }
 
-static rt_status add_flags(rt_recipe *r, rt_recipe_node *node, rt_jval with) {
-    for (int64_t i = 0; i < rt_jval_len(with); i++) {
-        const char *key = rt_jval_key(with, i), *text;
-        rt_jval v = rt_jval_get(with, key);
-        if (rt_jval_str(v, &text)) {
-            RT_TRY(add_flag(r, node, key, text));
-            continue;
-        }
-        for (int64_t k = 0; k < rt_jval_len(v); k++) {
-            RT_FAIL_IF(!rt_jval_str(rt_jval_at(v, k), &text), RT_E_INPUT,
-                       "recipe %s: %s: '%s' must be a text or a list of texts", r->name, node->job.name, key);
-            RT_TRY(add_flag(r, node, key, text));
-        }
+/* A flag, or one for each text of a list. */
+static rt_status add_values(rt_recipe *r, rt_recipe_node *node, const char *key, rt_jval v) {
+    const char *text;
+    if (rt_jval_str(v, &text))
+        return add_flag(r, node, key, text);
+    for (int64_t k = 0; k < rt_jval_len(v); k++) {
+        RT_FAIL_IF(!rt_jval_str(rt_jval_at(v, k), &text), RT_E_INPUT,
+                   "recipe %s: %s: '%s' must be a text or a list of texts", r->name, node->job.name, key);
+        RT_TRY(add_flag(r, node, key, text));
+    }
+    return RT_OK;
+}
+
+/* Flags of the stage it is like, with the stage's own values, then those the stage adds. */
+static rt_status add_flags(rt_recipe *r, rt_recipe_node *node, const stage *s) {
+    rt_jval base = rt_jval_get(s->base, "with"), own = rt_jval_get(s->own, "with");
+    for (int64_t i = 0; i < rt_jval_len(base); i++) {
+        const char *key = rt_jval_key(base, i);
+        rt_jval v = rt_jval_get(own, key);
+        RT_TRY(add_values(r, node, key, v ? v : rt_jval_get(base, key)));
+    }
+    for (int64_t i = 0; i < rt_jval_len(own); i++) {
+        const char *key = rt_jval_key(own, i);
+        if (!rt_jval_get(base, key))
+            RT_TRY(add_values(r, node, key, rt_jval_get(own, key)));
     }
     return RT_OK;
 }
@@ -318,13 +357,13 @@ static bool makes_run(const char *verb) {
 }
 
 /* One command: of the stage with these loops, and for an evaluation of this run. */
-static rt_status add_job(rt_recipe *r, rt_jval stage, const rt_binding *at, const int *runs, int nruns) {
+static rt_status add_job(rt_recipe *r, const stage *s, const rt_binding *at, const int *runs, int nruns) {
     rt_recipe_node *node = NULL;
     RT_TRY(new_node(r, &node));
     rt_recipe_job *j = &node->job;
     node->at = *at;
-    j->stage = rt_jval_text(stage, "name");
-    j->verb = rt_jval_text(stage, "verb");
+    j->stage = rt_jval_text(s->own, "name");
+    j->verb = stage_text(s, "verb");
     rt_str name;
     rt_str_init(&name);
     rt_status st;
@@ -335,11 +374,11 @@ static rt_status add_job(rt_recipe *r, rt_jval stage, const rt_binding *at, cons
         rt_str_appendf(&name, ".%s", r->nodes[runs[0]].job.name);
         node->at = r->nodes[runs[0]].at;
     }
-    for (char *s = name.p; s && *s; s++)
-        if (*s == '/' || *s == ',' || *s == ':' || *s == ' ')
-            *s = '_';
+    for (char *c = name.p; c && *c; c++)
+        if (*c == '/' || *c == ',' || *c == ':' || *c == ' ')
+            *c = '_';
     RT_TRY_GOTO(rt_arena_strdup(&r->arena, &j->name, rt_str_text(&name)));
-    const char *weight = rt_jval_text(stage, "weight");
+    const char *weight = stage_text(s, "weight");
     if (*weight && (!rt_parse_f64(weight, strlen(weight), false, &j->weight) || j->weight < 0))
         RT_FAIL_GOTO(RT_E_INPUT, "recipe %s: %s: weight is '%s', wanted a number", r->name, j->stage, weight);
     RT_TRY_GOTO(add_word(r, j, j->verb));
@@ -347,7 +386,7 @@ static rt_status add_job(rt_recipe *r, rt_jval stage, const rt_binding *at, cons
         RT_TRY_GOTO(add_word(r, j, r->nodes[runs[i]].job.dir));
         RT_TRY_GOTO(add_need(r, node, runs[i]));
     }
-    RT_TRY_GOTO(add_flags(r, node, rt_jval_get(stage, "with")));
+    RT_TRY_GOTO(add_flags(r, node, s));
     if (makes_run(j->verb)) {
         rt_str_clear(&name);
         rt_str_appendf(&name, "%s/runs/%s", r->dir, j->name);
@@ -363,16 +402,16 @@ done:
     return st;
 }
 
-static rt_status expand_stage(rt_recipe *r, rt_jval stage) {
-    rt_jval each = rt_jval_get(stage, "each");
+static rt_status expand_stage(rt_recipe *r, const stage *s) {
+    rt_jval each = stage_get(s, "each");
     rt_binding at = {.n = 0};
     values loops[RT_RECIPE_LOOPS];
     int64_t nloops = rt_jval_len(each) < 0 ? 0 : rt_jval_len(each), turn[RT_RECIPE_LOOPS] = {0};
-    const char *name = rt_jval_text(stage, "name"), *verb = rt_jval_text(stage, "verb");
+    const char *name = rt_jval_text(s->own, "name"), *verb = stage_text(s, "verb");
     RT_FAIL_IF(!*name || name_length(name) != strlen(name) || !*verb, RT_E_INPUT,
                "recipe %s: stage '%s' needs a name of a-z, 0-9, '-' and a verb", r->name, name);
     bool on;
-    RT_TRY(rt_recipe_is_on(r, stage, &on));
+    RT_TRY(rt_recipe_is_on(r, s->own, &on));
     if (!on)
         return RT_OK;
     for (int i = 0; i < r->count; i++) /* what is found by a stage's name are commands of earlier ones only */
@@ -388,7 +427,7 @@ static rt_status expand_stage(rt_recipe *r, rt_jval stage) {
         if (loops[i].n == 0)
             return RT_OK;
     }
-    rt_jval runs = rt_jval_get(stage, "runs");
+    rt_jval runs = stage_get(s, "runs");
     int *list = NULL, nlist = 0;
     const size_t names = rt_jval_len(runs) > 0 ? (size_t)rt_jval_len(runs) : 1;
     RT_TRY(rt_arena_alloc(&r->arena, &list, names * (size_t)(r->count + 1) * sizeof *list));
@@ -400,9 +439,9 @@ static rt_status expand_stage(rt_recipe *r, rt_jval stage) {
         if (strcmp(verb, "eval") == 0) {
             RT_FAIL_IF(nlist == 0, RT_E_INPUT, "recipe %s: %s: an evaluation needs 'runs'", r->name, name);
             for (int i = 0; i < nlist; i++)
-                RT_TRY(add_job(r, stage, &at, &list[i], 1));
+                RT_TRY(add_job(r, s, &at, &list[i], 1));
         } else {
-            RT_TRY(add_job(r, stage, &at, list, nlist));
+            RT_TRY(add_job(r, s, &at, list, nlist));
         }
         int i = at.n - 1;
         while (i >= 0 && ++turn[i] == loops[i].n)
@@ -415,7 +454,10 @@ static rt_status expand_stage(rt_recipe *r, rt_jval stage) {
 rt_status rt_recipe_expand(rt_recipe *r) {
     rt_jval stages = rt_jval_get(r->root, "stages");
     RT_FAIL_IF(rt_jval_len(stages) < 1, RT_E_INPUT, "recipe %s: no stages", r->name);
-    for (int64_t i = 0; i < rt_jval_len(stages); i++)
-        RT_TRY(expand_stage(r, rt_jval_at(stages, i)));
+    for (int64_t i = 0; i < rt_jval_len(stages); i++) {
+        stage s;
+        RT_TRY(find_base(r, stages, i, &s));
+        RT_TRY(expand_stage(r, &s));
+    }
     return RT_OK;
 }

@@ -16,6 +16,8 @@ for name in $("$RETORT" recipe list | sed 1d | awk '{ print $1 }'); do
 done
 run recipe show small.yaml
 check "show prints a command for every combination" test "$(grep -c '^retort ' out)" -eq 8
+run recipe show small.yaml --scale small
+check "a stage like another has its loops and flags, and its own" grep -q '^retort distill --teacher=results/small/small/runs/teacher-1 --data=spiral:n=200 --arch=mlp:12 --epochs=1 --seed=1 --method=ae-kd --out=results/small/small/runs/extra-1$' out
 run recipe run small.yaml
 expect 0 "" "a recipe runs"
 check "the table has means over seeds" grep -qE '^\| ensemble \| .*± .*\(80\.0 ± 1\.0 [✓✗]\)' out

@@ -66,6 +66,11 @@ static void test_form(void **state) {
          "sorted by 'd'"},
         {"sorted by a column without an order",
          SCALES STAGES "tables: [{id: t, sort: c, columns: [{id: c}], rows: [{id: r}]}]\n", "sorted by 'c'"},
+        {"like nothing", SCALES "stages: [{name: a, like: b}, {name: b, verb: train}]\n",
+         "like 'b', which is no earlier"},
+        {"like one that is like another",
+         SCALES "stages: [{name: a, verb: train}, {name: b, like: a}, {name: c, like: b}]\n",
+         "like another itself"},
         {"no stages", SCALES, "no stages"},
         {"no scales", STAGES, "no scales"},
     };
