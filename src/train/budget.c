@@ -11,8 +11,8 @@ rt_status rt_memory_check(size_t more, const char *what) {
     uint64_t total = rt_memory_total();
     double need = (double)now.live_bytes + (double)more;
     RT_FAIL_IF(total > 0 && need > (double)total, RT_E_MEMORY,
-               "%s would need %.1f GiB in all, and this process may use %.1f GiB; fewer --members or a "
-               "smaller --batch may fit",
+               "%s would need %.1f GiB in all, and this process may use %.1f GiB; fewer --members, train "
+               "--at-once N for fewer at a time, or a smaller --batch may fit",
                what, need / 1073741824.0, (double)total / 1073741824.0);
     return RT_OK;
 }

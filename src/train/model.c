@@ -267,8 +267,8 @@ static void write_provenance(const rt_model *m, int member, const rt_provenance 
     rt_json_str(&j, "data_sha256", from->data_hash);
     rt_json_str(&j, "config_sha256", from->config_hash);
     rt_json_i64(&j, "seed", from->seed);
-    rt_json_i64(&j, "member", member);
-    rt_json_i64(&j, "members", m->networks);
+    rt_json_i64(&j, "member", from->first + member);
+    rt_json_i64(&j, "members", from->of > 0 ? from->of : m->networks);
     rt_json_i64(&j, "epochs", from->epochs);
     rt_json_i64(&j, "kept_epoch", from->kept_epoch);
     if (from->objective)

@@ -262,7 +262,8 @@ static rt_status step_init(rt_step *s) {
     s->outputs = a->outputs;
     s->floats = rt_params_floats(s->params);
     s->slots = rt_optim_slots(s->rule);
-    s->whole_batch = s->o.slice == 0 && rt_whole_batch(3 * rt_student_flops(s->what.student), s->o.members);
+    s->whole_batch = s->o.slice == 0 && rt_whole_batch(3 * rt_student_flops(s->what.student),
+                                                       s->o.of > 0 ? s->o.of : s->o.members);
     const int workers = rt_pool_workers(s->pool);
     s->nlanes = s->whole_batch ? workers : RT_MIN(s->o.members, 2 * workers);
 

@@ -96,6 +96,7 @@ void rt_config_hash(const rt_config *c, unsigned verb,
 typedef struct rt_step_options {
     int64_t batch;
     int members; /* networks of the same kind that are trained side by side */
+    int of;      /* as part of so many; 0: they are all */
     /* optimiser */
     const char *optimiser; /* "sgd", "adam", "adamw" */
     double momentum, beta1, beta2, eps;
@@ -230,6 +231,7 @@ typedef struct rt_provenance {
     const char *method, *data, *data_hash, *config_hash;
     const char *objective, *perturb, *teacher_hash; /* NULL: none */
     int64_t seed, epochs, kept_epoch;
+    int first, of; /* a model that is part of so many networks, from this one on; of = 0: it has all */
 } rt_provenance;
 rt_status rt_model_save(const rt_model *m, int member, const char *path,
                         const rt_provenance *from) RT_MUST_CHECK;

@@ -126,10 +126,17 @@ typedef struct rt_phase {
     const rt_objective *objective;
     int64_t first, epochs;
 } rt_phase;
+/* A part of an ensemble that is trained by itself (groups.c). */
+typedef struct rt_group {
+    const rt_config *whole;
+    const rt_run_dir *dir; /* of the whole: members go there */
+    int first;             /* number of the first member */
+} rt_group;
 typedef struct rt_trainer {
-    unsigned verb;      /* RT_VERB_TRAIN or RT_VERB_DISTILL */
-    rt_config config;   /* as given, then with everything filled in; texts are borrowed */
-    const rt_config *c; /* that */
+    unsigned verb;         /* RT_VERB_TRAIN or RT_VERB_DISTILL */
+    rt_config config;      /* as given, then with everything filled in; texts are borrowed */
+    const rt_config *c;    /* that */
+    const rt_group *group; /* NULL: the run is the whole */
     const rt_train_hooks *hooks;
     const char *method;
     rt_phase phases[RT_PHASES_MAX];
@@ -182,6 +189,7 @@ rt_status rt_trainer_student(const rt_trainer *t, rt_student_config *s)
 rt_distill_config rt_trainer_what(const rt_trainer *t);
 double rt_trainer_temperature(const rt_trainer *t, int64_t epoch); /* of this phase */
 void rt_trainer_pair(const rt_trainer *t, int64_t step, uint64_t purpose, int32_t pair[2]);
+rt_config rt_trainer_whole(const rt_trainer *t); /* the configuration, of the ensemble a group is part of */
 rt_status rt_trainer_open(rt_trainer *t) RT_MUST_CHECK; /* data, network, step, buffers; no files */
 rt_status rt_trainer_enter(rt_trainer *t,
                            int phase) RT_MUST_CHECK;    /* network and step of a phase, with fresh weights */
@@ -193,6 +201,11 @@ rt_status rt_trainer_validate(rt_trainer *t) RT_MUST_CHECK;
 /* A hyper ensemble: search, choice, retraining; c is resolved, and c->resume says whether there is
  * something to go on with. */
 rt_status rt_hyper_run(const rt_config *c, const rt_train_hooks *hooks, rt_train_result *out) RT_MUST_CHECK;
+/* Members in groups, one after another. */
+bool rt_groups_wanted(const rt_config *c, unsigned verb);
+rt_status rt_groups_run(const rt_config *c, const rt_train_hooks *hooks, rt_train_result *out) RT_MUST_CHECK;
+rt_status rt_trainer_run_group(const rt_config *c, const rt_group *group, const rt_train_hooks *hooks,
+                               rt_train_result *out) RT_MUST_CHECK;
 rt_status rt_trainer_run(const rt_config *c, unsigned verb, const rt_train_hooks *hooks,
                          rt_train_result *out) RT_MUST_CHECK;
 void rt_trainer_close(rt_trainer *t);

@@ -182,8 +182,10 @@ static rt_status save_one(rt_trainer *t, const rt_model *model, int m, const cha
                           .teacher_hash = t->teacher ? t->teacher->digest : NULL,
                           .seed = t->c->seed,
                           .epochs = t->c->epochs,
-                          .kept_epoch = (int64_t)t->at.kept_epoch[m]};
-    RT_TRY(rt_run_dir_file(&t->dir, name, &path));
+                          .kept_epoch = (int64_t)t->at.kept_epoch[m],
+                          .first = t->group ? t->group->first : 0,
+                          .of = t->group ? (int)t->group->whole->members : 0};
+    RT_TRY(rt_run_dir_file(t->group ? t->group->dir : &t->dir, name, &path));
     rt_status st = rt_model_save(model, m, path, &from);
     rt_free(path);
     return st;
@@ -192,6 +194,8 @@ static rt_status save_one(rt_trainer *t, const rt_model *model, int m, const cha
 /* What a student collapses to is the model; what it was before stays beside it, for those who want to look.
  */
 static rt_status save_models(rt_trainer *t) {
+    const int first = t->group ? t->group->first : 0;
+    const bool single = t->members == 1 && !t->group;
     for (int m = 0; m < t->members; m++) {
         char name[48];
         if (!t->keep_best || t->at.kept_epoch[m] == 0)
@@ -200,13 +204,13 @@ static rt_status save_models(rt_trainer *t) {
         if (t->ship != t->model) {
             RT_TRY(rt_student_merge(t->model->student, t->model->params, rt_model_block(t->model, m),
                                     t->ship->params, rt_model_weights(t->ship, m)));
-            if (t->members == 1)
+            if (single)
                 strcpy(name, "members.safetensors");
             else
-                snprintf(name, sizeof name, "members-%03d.safetensors", m);
+                snprintf(name, sizeof name, "members-%03d.safetensors", first + m);
             RT_TRY(save_one(t, t->model, m, name));
         }
-        rt_member_file(name, m, t->members == 1);
+        rt_member_file(name, first + m, single);
         RT_TRY(save_one(t, t->ship, m, name));
     }
     return RT_OK;
@@ -242,6 +246,7 @@ static rt_status resume_config(rt_config *merged, const rt_config *c, unsigned v
     RT_TRY_GOTO(rt_config_load(&old, verb, path));
     RT_TRY_GOTO(rt_config_load(merged, verb, path));
     RT_TRY_GOTO(rt_config_overlay(merged, c, verb));
+    merged->at_once = old.at_once; /* groups that were begun keep their size */
     rt_config_diff(&old, merged, verb, &diff);
     RT_TRY_GOTO(rt_str_status(&diff));
     if (diff.len > 0)
@@ -295,6 +300,12 @@ static rt_status open_files(rt_trainer *t, bool resumed) {
         rt_config_write(t->c, t->verb, &text);
         RT_TRY_GOTO(rt_run_dir_write(&t->dir, "config.yaml", &text));
     }
+    if (t->group && t->group->first == 0) {
+        const rt_config whole = rt_trainer_whole(t);
+        rt_str_clear(&text);
+        rt_config_write(&whole, t->verb, &text);
+        RT_TRY_GOTO(rt_run_dir_write(t->group->dir, "config.yaml", &text));
+    }
     RT_TRY_GOTO(rt_run_dir_file(&t->dir, "log.jsonl", &path));
     RT_TRY_GOTO(rt_appender_open(&t->dir.log, path, resumed ? t->at.log_position : 0));
     RT_TRY_GOTO(rt_trainer_log_event(t, resumed ? "resumed" : "start"));
@@ -339,11 +350,12 @@ static rt_status run(rt_trainer *t, rt_train_result *r) {
     return finish(t, r);
 }
 
-rt_status rt_trainer_run(const rt_config *c, unsigned verb, const rt_train_hooks *hooks,
-                         rt_train_result *out) {
+/* The verb with these parameters; group: part of an ensemble, or NULL. */
+static rt_status run_verb(const rt_config *c, unsigned verb, const rt_group *group,
+                          const rt_train_hooks *hooks, rt_train_result *out) {
     rt_config merged;
     char *config_path = NULL;
-    rt_trainer t = {.verb = verb, .config = *c, .hooks = hooks};
+    rt_trainer t = {.verb = verb, .config = *c, .group = group, .hooks = hooks};
     t.c = &t.config;
     rt_status st;
     RT_FAIL_IF(!c->out, RT_E_USAGE, "where should the run go? Give --out DIR");
@@ -370,12 +382,27 @@ rt_status rt_trainer_run(const rt_config *c, unsigned verb, const rt_train_hooks
             goto done;
         }
     }
-    RT_TRY_GOTO(verb == RT_VERB_TRAIN && t.config.hyper ? rt_hyper_run(&t.config, hooks, out) : run(&t, out));
+    if (verb == RT_VERB_TRAIN && t.config.hyper)
+        RT_TRY_GOTO(rt_hyper_run(&t.config, hooks, out));
+    else if (rt_groups_wanted(&t.config, verb))
+        RT_TRY_GOTO(rt_groups_run(&t.config, hooks, out));
+    else
+        RT_TRY_GOTO(run(&t, out));
 done:
     rt_trainer_close(&t);
     rt_config_deinit(&merged);
     rt_free(config_path);
     return st;
+}
+
+rt_status rt_trainer_run(const rt_config *c, unsigned verb, const rt_train_hooks *hooks,
+                         rt_train_result *out) {
+    return run_verb(c, verb, NULL, hooks, out);
+}
+
+rt_status rt_trainer_run_group(const rt_config *c, const rt_group *group, const rt_train_hooks *hooks,
+                               rt_train_result *out) {
+    return run_verb(c, RT_VERB_TRAIN, group, hooks, out);
 }
 
 rt_status rt_train_run(const rt_config *c, const rt_train_hooks *hooks, rt_train_result *out) {

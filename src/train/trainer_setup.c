@@ -81,6 +81,7 @@ static rt_status make_step(rt_trainer *t) {
     const rt_config *c = t->c;
     rt_step_options o = {.batch = t->batches.batch,
                          .members = t->members,
+                         .of = t->group ? (int)t->group->whole->members : 0,
                          .optimiser = c->optimiser,
                          .momentum = c->momentum,
                          .beta1 = c->beta1,
@@ -311,6 +312,17 @@ static rt_status make_buffers(rt_trainer *t) {
     return RT_OK;
 }
 
+rt_config rt_trainer_whole(const rt_trainer *t) {
+    rt_config c = *t->c;
+    if (t->group) {
+        c.members = t->group->whole->members;
+        c.first_member = t->group->whole->first_member;
+        c.at_once = t->group->whole->at_once;
+        c.out = t->group->whole->out;
+    }
+    return c;
+}
+
 rt_status rt_trainer_open(rt_trainer *t) {
     const rt_config *c = t->c;
     RT_FAIL_IF(!c->data, RT_E_USAGE, "what to train on? Give --data SPEC");
@@ -325,7 +337,8 @@ rt_status rt_trainer_open(rt_trainer *t) {
     t->regression = rt_dataset_task(t->data) == RT_TASK_REGRESSION;
     RT_TRY(rt_trainer_resolve(t));
     RT_FAIL_IF(!c->arch, RT_E_USAGE, "what to train? Give --arch SPEC, for example mlp:200,200");
-    rt_config_hash(c, t->verb, t->config_hash);
+    const rt_config whole = rt_trainer_whole(t);
+    rt_config_hash(&whole, t->verb, t->config_hash);
     RT_TRY(rt_split_rows(c, rt_dataset_train(t->data), &t->train, &t->valid));
     RT_TRY(rt_subset_rows(&t->labelled, t->train.part, t->train.index, t->train.n));
     RT_TRY(open_teaching(t));

@@ -21,6 +21,25 @@ expect 0 "" "resuming a finished run is fine"
 run train $flags --out s40 --resume --epochs 9
 expect 2 "epochs" "resuming with other parameters is refused"
 
+# Members in groups: the same files, whatever the size of the groups and wherever it was stopped.
+for n in 1 2; do
+    run train $flags --threads 2 --out g$n --at-once $n
+    check "$n at a time give the same models" same_files whole g$n $files
+    for stop in 13 40; do
+        run train $flags --out g$n-$stop --at-once $n --stop-after $stop
+        check "$n at a time, stopped after step $stop of a group" test "$rc" -eq 4 -a ! -e g$n-$stop/metrics.json
+        run train --out g$n-$stop --resume --quiet --at-once 3
+        check "resumed, the same models" same_files whole g$n-$stop $files
+    done
+done
+check "each group has a run of its own" test -s g2/groups/000/log.jsonl -a -s g2/groups/001/metrics.json -a ! -e g2/groups/002
+run eval g2 whole --data spiral:n=150 --bootstrap 0
+check "the whole is an ensemble like any other" sh -c 'test "$(grep -E "^(g2|whole) " out | sed "s/^[a-z0-9]* *//" | uniq | wc -l)" -eq 1'
+run train $flags --out g2 --at-once 2
+expect 2 "holds a finished run" "it is not replaced unless told"
+run train $flags --out g2 --at-once 2 --force --seed 2
+check "and then it is" sh -c '! cmp -s whole/member-000.safetensors g2/member-000.safetensors'
+
 # A long run: locked while it works, stopped in good order by signals.
 long="--data spiral:n=2000 --arch mlp:64,64 --epochs 100000 --keep last --progress none"
 for signal in TERM INT HUP; do

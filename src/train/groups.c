@@ -1,0 +1,109 @@
+/*
+ * groups.c - an ensemble trained a few members at a time, where all of them at once would not fit in memory.
+ *
+ *     --at-once N     members 0 to N - 1, then N to 2N - 1, ...; memory for values, optimiser state and the
+ *                     weights to keep is that of N
+ *
+ * A group is a run of its own in groups/000, groups/001, ..., with its log and checkpoint, so that an interrupted
+ * ensemble goes on where it was. Its networks are saved as members of the whole, under the whole's configuration:
+ * members never meet, so these files are the same bytes as if all had been trained at once.
+ */
+#include "base/alloc.h"
+#include "base/json.h"
+#include "train/train_int.h"
+#include <math.h>
+#include <stdio.h>
+
+bool rt_groups_wanted(const rt_config *c, unsigned verb) {
+    return verb == RT_VERB_TRAIN && !c->hyper && c->at_once > 0 && c->at_once < c->members;
+}
+
+static void tell(const rt_config *c, const rt_train_hooks *hooks, int64_t from, int64_t n) {
+    char note[80];
+    snprintf(note, sizeof note, "members %lld to %lld of %lld", (long long)from + 1, (long long)(from + n),
+             (long long)c->members);
+    if (hooks && hooks->progress)
+        hooks->progress(hooks->user, &(rt_progress){.epochs = c->epochs,
+                                                    .loss = NAN,
+                                                    .accuracy = NAN,
+                                                    .seconds_left = NAN,
+                                                    .valid_loss = NAN,
+                                                    .valid_accuracy = NAN,
+                                                    .note = note});
+}
+
+/* Members from `from` on, and what they came to. */
+static rt_status train_group(const rt_config *whole, rt_run_dir *dir, int64_t from,
+                             const rt_train_hooks *hooks, rt_train_result *out) {
+    rt_config c = *whole;
+    rt_group group = {.whole = whole, .dir = dir, .first = (int)from};
+    char name[32], *path;
+    snprintf(name, sizeof name, "groups/%03lld", (long long)(from / whole->at_once));
+    RT_TRY(rt_run_dir_file(dir, name, &path));
+    c.members = RT_MIN(whole->at_once, whole->members - from);
+    c.first_member = whole->first_member + from;
+    c.at_once = 0;
+    c.out = path;
+    c.force = !c.resume;
+    tell(whole, hooks, from, c.members);
+    rt_status st = rt_trainer_run_group(&c, &group, hooks, out);
+    rt_free(path);
+    return st;
+}
+
+/* Means over members, and sums of what was spent. */
+static void add_result(rt_train_result *all, const rt_train_result *r) {
+    const double a = all->members, b = r->members, samples = all->samples_per_s * all->seconds;
+    all->train_loss = (all->train_loss * a + r->train_loss * b) / (a + b);
+    all->valid_loss = (all->valid_loss * a + r->valid_loss * b) / (a + b);
+    all->valid_accuracy = (all->valid_accuracy * a + r->valid_accuracy * b) / (a + b);
+    all->seconds += r->seconds;
+    all->samples_per_s = all->seconds > 0 ? (samples + r->samples_per_s * r->seconds) / all->seconds : 0;
+    all->members += r->members;
+    all->epochs = r->epochs;
+    all->steps = r->steps;
+    all->parameters = r->parameters;
+}
+
+static rt_status write_metrics(const rt_run_dir *dir, int64_t groups, const rt_train_result *r) {
+    rt_str text;
+    rt_json j;
+    rt_str_init(&text);
+    rt_json_init(&j, &text, true);
+    rt_json_object_begin(&j, NULL);
+    rt_json_str(&j, "retort", RT_VERSION);
+    rt_json_i64(&j, "members", r->members);
+    rt_json_i64(&j, "groups", groups);
+    rt_json_i64(&j, "epochs", r->epochs);
+    rt_json_i64(&j, "steps", r->steps);
+    rt_json_i64(&j, "parameters", r->parameters);
+    rt_json_f64(&j, "seconds", r->seconds);
+    rt_json_f64(&j, "samples_per_s", r->samples_per_s);
+    rt_json_f64_or(&j, "train_loss", r->train_loss, "no epoch was trained");
+    rt_json_f64_or(&j, "valid_loss", r->valid_loss, "no validation");
+    rt_json_f64_or(&j, "valid_accuracy", r->valid_accuracy, "no validation, or regression");
+    rt_json_object_end(&j);
+    rt_str_append_char(&text, '\n');
+    rt_status st = rt_run_dir_write(dir, "metrics.json", &text);
+    rt_str_deinit(&text);
+    return st;
+}
+
+rt_status rt_groups_run(const rt_config *c, const rt_train_hooks *hooks, rt_train_result *out) {
+    rt_run_dir dir = {.path = NULL};
+    rt_train_result r;
+    int64_t groups = 0;
+    rt_status st;
+    *out = (rt_train_result){.members = 0};
+    RT_TRY_GOTO(rt_run_dir_open(&dir, c->out, c->resume, c->force));
+    if (!c->resume)
+        RT_TRY_GOTO(rt_run_dir_clear(&dir));
+    for (int64_t from = 0; from < c->members; from += c->at_once, groups++) {
+        RT_TRY_GOTO(train_group(c, &dir, from, hooks, &r));
+        add_result(out, &r);
+    }
+    RT_TRY_GOTO(write_metrics(&dir, groups, out));
+done:
+    rt_run_dir_close(&dir);
+    return st;
+}
