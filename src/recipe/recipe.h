@@ -3,10 +3,12 @@
  * tables beside a paper's.
  *
  *   title, source, about     texts
- *   vars                     names for "${name}" in all other texts; ${data} is --data-dir, ${scale} the scale
- *   scales                   quick, paper, ...: {about, minutes, memory, disk, compare, vars}
- *   stages                   {name, verb, each, runs, with}: a command for every combination of the loops in `each`
- *   tables                   {id, title, note, columns, rows, claims}: cells are means over the runs of a stage
+ *   vars                     names for "${name}" in all other texts
+ *   scales                   quick, paper, ...: how large the experiment is
+ *   stages                   commands, one for every combination of the loops in `each`
+ *   tables                   cells are means over the runs of a stage
+ *
+ * docs/formats/recipe.md has every key; recipe_check.c refuses others.
  *
  * `with` holds the flags of the verb. "@stage" in a value is the directory of the run of that stage whose
  * loops have the same values; in `runs` (words after the verb) it is all of them. A stage whose verb is eval
