@@ -31,7 +31,8 @@ static const rule column_rules[] = {{"id", TEXT, NULL},     {"label", TEXT, NULL
 static const rule row_rules[] = {{"id", TEXT, NULL},    {"label", TEXT, NULL},    {"runs", TEXT, NULL},
                                  {"value", TEXT, NULL}, {"where", MAPPING, NULL}, {"paper", MAPPING, NULL},
                                  {.key = NULL}};
-static const rule claim_rules[] = {{"text", TEXT, NULL}, {"holds", TEXT, NULL}, {.key = NULL}};
+static const rule claim_rules[] = {
+    {"text", TEXT, NULL}, {"holds", TEXT, NULL}, {"when", TEXT, NULL}, {.key = NULL}};
 static const rule table_rules[] = {
     {"id", TEXT, NULL},        {"title", TEXT, NULL},         {"corner", TEXT, NULL},
     {"note", TEXT, NULL},      {"sort", TEXT, NULL},          {"columns", LIST, column_rules},

@@ -3,7 +3,7 @@
  *
  *   columns: {id, label, value, scale, offset, digits, better, tolerance, take, runs, where, when}
  *   rows:    {id, label, runs, where, value, paper: {column: "13.2 ± 0.4"}}
- *   claims:  {text, holds: "row.column < row.column"}
+ *   claims:  {text, holds: "row.column < row.column", when}
  *   sort:    a column's id: rows from best to worst by it, those without a number last
  *
  * A cell is offset + scale * value, averaged over all finished runs of the stage `runs` (the row's, or else
@@ -375,7 +375,11 @@ static rt_status write_claims(rt_json *j, rt_str *out, const table *t) {
     for (int64_t i = 0; i < rt_jval_len(claims); i++) {
         rt_jval claim = rt_jval_at(claims, i);
         int verdict = -1;
+        bool on;
         RT_TRY(judge(t, rt_jval_text(claim, "holds"), &verdict));
+        RT_TRY(rt_recipe_is_on(t->r, claim, &on));
+        if (!on)
+            verdict = -2;
         rt_json_object_begin(j, NULL);
         rt_json_str(j, "text", rt_jval_text(claim, "text"));
         rt_json_str(j, "rule", rt_jval_text(claim, "holds"));
