@@ -9,7 +9,6 @@
  * members never meet, so these files are the same bytes as if all had been trained at once.
  */
 #include "base/alloc.h"
-#include "base/json.h"
 #include "train/train_int.h"
 #include <math.h>
 #include <stdio.h>
@@ -22,14 +21,7 @@ static void tell(const rt_config *c, const rt_train_hooks *hooks, int64_t from, 
     char note[80];
     snprintf(note, sizeof note, "members %lld to %lld of %lld", (long long)from + 1, (long long)(from + n),
              (long long)c->members);
-    if (hooks && hooks->progress)
-        hooks->progress(hooks->user, &(rt_progress){.epochs = c->epochs,
-                                                    .loss = NAN,
-                                                    .accuracy = NAN,
-                                                    .seconds_left = NAN,
-                                                    .valid_loss = NAN,
-                                                    .valid_accuracy = NAN,
-                                                    .note = note});
+    rt_train_tell(hooks, c->epochs, note);
 }
 
 /* Members from `from` on, and what they came to. */
@@ -65,30 +57,6 @@ static void add_result(rt_train_result *all, const rt_train_result *r) {
     all->parameters = r->parameters;
 }
 
-static rt_status write_metrics(const rt_run_dir *dir, int64_t groups, const rt_train_result *r) {
-    rt_str text;
-    rt_json j;
-    rt_str_init(&text);
-    rt_json_init(&j, &text, true);
-    rt_json_object_begin(&j, NULL);
-    rt_json_str(&j, "retort", RT_VERSION);
-    rt_json_i64(&j, "members", r->members);
-    rt_json_i64(&j, "groups", groups);
-    rt_json_i64(&j, "epochs", r->epochs);
-    rt_json_i64(&j, "steps", r->steps);
-    rt_json_i64(&j, "parameters", r->parameters);
-    rt_json_f64(&j, "seconds", r->seconds);
-    rt_json_f64(&j, "samples_per_s", r->samples_per_s);
-    rt_json_f64_or(&j, "train_loss", r->train_loss, "no epoch was trained");
-    rt_json_f64_or(&j, "valid_loss", r->valid_loss, "no validation");
-    rt_json_f64_or(&j, "valid_accuracy", r->valid_accuracy, "no validation, or regression");
-    rt_json_object_end(&j);
-    rt_str_append_char(&text, '\n');
-    rt_status st = rt_run_dir_write(dir, "metrics.json", &text);
-    rt_str_deinit(&text);
-    return st;
-}
-
 rt_status rt_groups_run(const rt_config *c, const rt_train_hooks *hooks, rt_train_result *out) {
     rt_run_dir dir = {.path = NULL};
     rt_train_result r;
@@ -102,7 +70,7 @@ rt_status rt_groups_run(const rt_config *c, const rt_train_hooks *hooks, rt_trai
         RT_TRY_GOTO(train_group(c, &dir, from, hooks, &r));
         add_result(out, &r);
     }
-    RT_TRY_GOTO(write_metrics(&dir, groups, out));
+    RT_TRY_GOTO(rt_train_write_result(&dir, out, "groups", groups, "no validation, or regression"));
 done:
     rt_run_dir_close(&dir);
     return st;

@@ -123,14 +123,7 @@ static rt_status run_path(const hyper *h, const char *kind, int i, char **out) {
 static void tell(const hyper *h, const char *what, int i, int n) {
     char note[64];
     snprintf(note, sizeof note, "%s %d of %d", what, i + 1, n);
-    if (h->hooks && h->hooks->progress)
-        h->hooks->progress(h->hooks->user, &(rt_progress){.epochs = h->c->epochs,
-                                                          .loss = NAN,
-                                                          .accuracy = NAN,
-                                                          .seconds_left = NAN,
-                                                          .valid_loss = NAN,
-                                                          .valid_accuracy = NAN,
-                                                          .note = note});
+    rt_train_tell(h->hooks, h->c->epochs, note);
 }
 
 /* A candidate as a run of one network. */
@@ -304,30 +297,6 @@ static rt_status write_hyper(const hyper *h) {
     return st;
 }
 
-static rt_status write_metrics(const hyper *h, const rt_train_result *r) {
-    rt_str text;
-    rt_json j;
-    rt_str_init(&text);
-    rt_json_init(&j, &text, true);
-    rt_json_object_begin(&j, NULL);
-    rt_json_str(&j, "retort", RT_VERSION);
-    rt_json_i64(&j, "members", r->members);
-    rt_json_i64(&j, "unique_members", h->unique);
-    rt_json_i64(&j, "epochs", r->epochs);
-    rt_json_i64(&j, "steps", r->steps);
-    rt_json_i64(&j, "parameters", r->parameters);
-    rt_json_f64(&j, "seconds", r->seconds);
-    rt_json_f64(&j, "samples_per_s", r->samples_per_s);
-    rt_json_f64_or(&j, "train_loss", r->train_loss, "no epoch was trained");
-    rt_json_f64(&j, "valid_loss", r->valid_loss);
-    rt_json_f64_or(&j, "valid_accuracy", r->valid_accuracy, "members are chosen by likelihood");
-    rt_json_object_end(&j);
-    rt_str_append_char(&text, '\n');
-    rt_status st = rt_run_dir_write(&h->dir, "metrics.json", &text);
-    rt_str_deinit(&text);
-    return st;
-}
-
 /* The chosen networks as the members of one run, as often as they were chosen. */
 static rt_status assemble(hyper *h) {
     rt_model *all = NULL, *one = NULL;
@@ -456,7 +425,8 @@ rt_status rt_hyper_run(const rt_config *c, const rt_train_hooks *hooks, rt_train
         .train_loss = h.train_loss,
         .valid_loss = h.nll[h.nchoice - 1],
         .valid_accuracy = NAN};
-    RT_TRY_GOTO(write_metrics(&h, out));
+    RT_TRY_GOTO(
+        rt_train_write_result(&h.dir, out, "unique_members", h.unique, "members are chosen by likelihood"));
 done:
     for (int i = 0; h.candidates && i < h.n; i++)
         rt_str_deinit(&h.candidates[i].group_decay);

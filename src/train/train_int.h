@@ -201,6 +201,10 @@ rt_status rt_trainer_validate(rt_trainer *t) RT_MUST_CHECK;
 /* A hyper ensemble: search, choice, retraining; c is resolved, and c->resume says whether there is
  * something to go on with. */
 rt_status rt_hyper_run(const rt_config *c, const rt_train_hooks *hooks, rt_train_result *out) RT_MUST_CHECK;
+/* Of runs made of smaller ones: a word on where they are, and their result as metrics.json. */
+void rt_train_tell(const rt_train_hooks *hooks, int64_t epochs, const char *note);
+rt_status rt_train_write_result(const rt_run_dir *dir, const rt_train_result *r, const char *extra,
+                                int64_t count, const char *no_accuracy) RT_MUST_CHECK;
 /* Members in groups, one after another. */
 bool rt_groups_wanted(const rt_config *c, unsigned verb);
 rt_status rt_groups_run(const rt_config *c, const rt_train_hooks *hooks, rt_train_result *out) RT_MUST_CHECK;

@@ -134,6 +134,46 @@ rt_status rt_trainer_log_epoch(rt_trainer *t) {
     return end_line(t, &j);
 }
 
+static void put_result(rt_json *j, const rt_train_result *r, const char *no_accuracy) {
+    rt_json_i64(j, "members", r->members);
+    rt_json_i64(j, "epochs", r->epochs);
+    rt_json_i64(j, "steps", r->steps);
+    rt_json_i64(j, "parameters", r->parameters);
+    rt_json_f64(j, "seconds", r->seconds);
+    rt_json_f64(j, "samples_per_s", r->samples_per_s);
+    rt_json_f64_or(j, "train_loss", r->train_loss, "no epoch was trained");
+    rt_json_f64_or(j, "valid_loss", r->valid_loss, "no validation");
+    rt_json_f64_or(j, "valid_accuracy", r->valid_accuracy, no_accuracy);
+}
+
+rt_status rt_train_write_result(const rt_run_dir *dir, const rt_train_result *r, const char *extra,
+                                int64_t count, const char *no_accuracy) {
+    rt_str text;
+    rt_json j;
+    rt_str_init(&text);
+    rt_json_init(&j, &text, true);
+    rt_json_object_begin(&j, NULL);
+    rt_json_str(&j, "retort", RT_VERSION);
+    rt_json_i64(&j, extra, count);
+    put_result(&j, r, no_accuracy);
+    rt_json_object_end(&j);
+    rt_str_append_char(&text, '\n');
+    rt_status st = rt_run_dir_write(dir, "metrics.json", &text);
+    rt_str_deinit(&text);
+    return st;
+}
+
+void rt_train_tell(const rt_train_hooks *hooks, int64_t epochs, const char *note) {
+    if (hooks && hooks->progress)
+        hooks->progress(hooks->user, &(rt_progress){.epochs = epochs,
+                                                    .loss = NAN,
+                                                    .accuracy = NAN,
+                                                    .seconds_left = NAN,
+                                                    .valid_loss = NAN,
+                                                    .valid_accuracy = NAN,
+                                                    .note = note});
+}
+
 rt_status rt_trainer_write_metrics(rt_trainer *t, const rt_train_result *r) {
     rt_json j;
     rt_str_clear(&t->line);
@@ -141,17 +181,9 @@ rt_status rt_trainer_write_metrics(rt_trainer *t, const rt_train_result *r) {
     rt_json_object_begin(&j, NULL);
     rt_json_str(&j, "retort", RT_VERSION);
     rt_json_str(&j, "task", t->regression ? "regression" : "classification");
-    rt_json_i64(&j, "members", r->members);
-    rt_json_i64(&j, "epochs", r->epochs);
-    rt_json_i64(&j, "steps", r->steps);
-    rt_json_i64(&j, "parameters", r->parameters);
-    rt_json_f64(&j, "seconds", r->seconds);
-    rt_json_f64(&j, "samples_per_s", r->samples_per_s);
     rt_json_i64(&j, "train_rows", t->train.n);
     rt_json_i64(&j, "valid_rows", t->valid.n);
-    rt_json_f64_or(&j, "train_loss", r->train_loss, "no epoch was trained");
-    rt_json_f64_or(&j, "valid_loss", r->valid_loss, "no validation");
-    rt_json_f64_or(&j, "valid_accuracy", r->valid_accuracy, t->regression ? "regression" : "no validation");
+    put_result(&j, r, t->regression ? "regression" : "no validation");
     rt_json_array_begin(&j, "kept");
     for (int m = 0; m < t->members; m++) {
         rt_json_object_begin(&j, NULL);
