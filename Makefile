@@ -1,12 +1,16 @@
 # The front door. `make` builds build/retort; `make check` tests it; `make demo` shows it.
-.PHONY: all demo check check-long bench install format clean
+.PHONY: all deps demo check check-long bench install format clean
 PREFIX ?= /usr/local
 BUILD := build
 NINJA := ninja -C $(BUILD)
 
+# Only builds; names what is missing, and leaves installing it to `make deps`.
 all:
-	@tools/deps build
+	@tools/deps --missing build
 	@cmake --preset release -DRT_TESTS=OFF >/dev/null && $(NINJA) retort
+
+deps:
+	@tools/deps build
 
 demo:
 	@tools/deps demo
@@ -18,15 +22,21 @@ check:
 	@cmake --preset release -DRT_TESTS=ON >/dev/null && $(NINJA)
 	@tools/check_layers
 	@tools/run_tests $(BUILD)
+	@tools/check_isa $(BUILD)
 
-# Sanitizers, the build without vendor libraries, live comparison with PyTorch, numpy and scipy.
+# Every test at every level of the CPU (the lower ones by clang's build and the one without oneDNN), sanitizers, every allocation,
+# live comparison with PyTorch, numpy and scipy.
 check-long: check
 	@tools/deps oracle
 	@tests/golden/parity_live $(BUILD)
 	@tests/golden/objectives_live $(BUILD)
 	@tests/golden/corruptions_live $(BUILD)
 	@tests/golden/metrics_live $(BUILD)
+	@tests/golden/onnx_live $(BUILD)
+	@RT_WALK_ALL=1 tools/run_tests $(BUILD) cli/memory
 	@tools/check_sanitizers
+	@tools/check_threads
+	@tools/check_clang
 
 bench:
 	@tools/deps oracle
@@ -34,7 +44,7 @@ bench:
 	@bench/run $(BUILD)/retort
 
 install:
-	@tools/deps build
+	@tools/deps --missing build
 	@cmake --preset release -DRT_TESTS=OFF -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null && $(NINJA)
 	cmake --install $(BUILD)
 

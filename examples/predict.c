@@ -31,8 +31,12 @@ int main(int argc, char **argv) {
     if (rt_model_load(&model, argv[1]) || rt_session_create(&session, model, 1))
         return fail(argv[1]);
     const int64_t n = rt_model_row(model), k = rt_model_outputs(model);
-    float *x = malloc((size_t)n * sizeof *x), *p = malloc((size_t)k * sizeof *p), entropy, knowledge;
-    rt_prediction out = {.probs = p, .entropy = &entropy, .mutual_information = &knowledge};
+    float *x = (float *)malloc((size_t)n * sizeof *x), *p = (float *)malloc((size_t)k * sizeof *p), entropy;
+    float knowledge = 0; /* a single network has none */
+    rt_prediction out = RT_PREDICTION_INIT;
+    out.probs = p;
+    out.entropy = &entropy;
+    out.mutual_information = rt_model_members(model) > 1 ? &knowledge : NULL;
     int more = 0;
     while ((more = read_row(x, n)) == 1) {
         if (rt_session_run(session, x, 1, &out))

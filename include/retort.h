@@ -1,106 +1,235 @@
 /*
  * retort.h - ensembles of neural networks, distilled into one that keeps their uncertainty.
  *
- * The only header to include; C11 and C++. It reads top to bottom: failures, using a model, training.
+ * The only header to include; C11 and C++. It reads top to bottom: versions, failures, using a model, data from
+ * memory, verbs (all that the program does), their settings.
  *
  *     rt_model *m = NULL;
  *     rt_session *s = NULL;
  *     float probs[10], entropy;
- *     rt_prediction out = {.probs = probs, .entropy = &entropy};
+ *     rt_prediction out = RT_PREDICTION_INIT;
+ *     out.probs = probs;
+ *     out.entropy = &entropy;
  *     if (rt_model_load(&m, "runs/student") || rt_session_create(&s, m, 1) || rt_session_run(s, image, 1, &out))
  *         fprintf(stderr, "%s\n", rt_error_text());
  *     rt_session_destroy(&s);
  *     rt_model_destroy(&m);
  *
- * Threads: a model is immutable and may be shared. A session is the scratch memory of one thread; it never
- * locks and, once created, never allocates. The library never prints, exits or aborts, and has no global
- * state but a thread-local error record, the log callback and the instruction set it found (once; the
- * environment variable RETORT_ISA=none|plain|avx2|avx512 may lower it).
+ * Rules for all functions, unless one says otherwise:
+ *   - Those that can fail return an rt_status, 0 for success; rt_error_text() then says what went wrong. An
+ *     argument that is NULL and must not be is RT_E_USAGE. Outputs are not touched by a call that fails, but for
+ *     handles, which become NULL.
+ *   - What a create or load function gives belongs to the caller, who gives it to the destroy function of its
+ *     kind; destroying NULL does nothing. Texts that are returned belong to the object they were asked of.
+ *   - Structs that may grow begin with their size; initialise them with the macro of their name.
+ *   - The library never prints, exits or aborts. Its only global state is the thread-local error record, the log
+ *     callback and the instruction set it found (once; RETORT_ISA=none|plain|avx2|avx512 may lower it).
+ *   - Different threads may use different objects. A model is immutable and may be shared by all threads; a session
+ *     belongs to one thread at a time.
  */
 #ifndef RETORT_H
 #define RETORT_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* ---- failures
- * ------------------------------------------------------------------------------------------------ */
+#if defined(__GNUC__) || defined(__clang__)
+#define RT_API __attribute__((visibility("default")))
+#define RT_CHECKED __attribute__((warn_unused_result))
+#else
+#define RT_API
+#define RT_CHECKED
+#endif
 
-/* 0 is success. Numbers are stable. */
+/* ---- versions ---- */
+
+#define RT_VERSION_MAJOR 0
+#define RT_VERSION_MINOR 2
+#define RT_VERSION_PATCH 0
+#define RT_VERSION_NUMBER (RT_VERSION_MAJOR * 10000 + RT_VERSION_MINOR * 100 + RT_VERSION_PATCH)
+
+/* Of the library that runs: "0.2.0", and 200. RT_VERSION_NUMBER is that of the header. Since 0.1, 0.2. */
+RT_API const char *rt_version(void);
+RT_API int rt_version_number(void);
+
+/* ---- failures ---- */
+
+/* 0 is success. Numbers are stable. The program's exit code follows from them. */
 typedef enum rt_status {
     RT_OK = 0,
-    RT_E_FAILED = 10,
-    RT_E_MEMORY = 11,      /* not enough memory */
-    RT_E_IO = 12,          /* the operating system refused: disk full, I/O error */
-    RT_E_NUMERIC = 13,     /* a loss or a weight is not finite */
-    RT_E_LOCKED = 14,      /* the run directory is in use */
-    RT_E_UNSUPPORTED = 15, /* the combination makes no sense */
-    RT_E_USAGE = 20,       /* bad setting */
-    RT_E_INPUT = 30,       /* bad, truncated, missing or mismatching data */
-    RT_E_INTERRUPTED = 40, /* asked to stop; the state is saved */
-    RT_E_GATE = 60         /* a required metric was not met */
+    RT_E_FAILED = 10,      /* anything that went wrong while running             -> exit 1 */
+    RT_E_MEMORY = 11,      /* allocation failed or would exceed a limit          -> exit 1 */
+    RT_E_IO = 12,          /* the operating system refused: disk full, I/O error -> exit 1 */
+    RT_E_NUMERIC = 13,     /* a loss, a weight or a prediction is not finite     -> exit 1 */
+    RT_E_LOCKED = 14,      /* the run directory is in use                        -> exit 1 */
+    RT_E_UNSUPPORTED = 15, /* the combination makes no sense                     -> exit 2 */
+    RT_E_USAGE = 20,       /* bad argument, key or value                         -> exit 2 */
+    RT_E_INPUT = 30,       /* bad, truncated, missing or mismatching data        -> exit 3 */
+    RT_E_INTERRUPTED = 40, /* asked to stop; the state is saved                  -> exit 4 */
+    RT_E_GATE = 60         /* a required metric was not met                      -> exit 5 */
 } rt_status;
 
-const char *rt_version(void);
-/* What went wrong in the last call that failed on this thread: the object, the place, what was found and
- * what was wanted. */
-const char *rt_error_text(void);
-const char *rt_status_name(rt_status s);
+/* What went wrong in the last call that failed on this thread: the object, the place, what was found and what
+ * was wanted. Never NULL; valid until the next failure on this thread. Since 0.1. */
+RT_API const char *rt_error_text(void);
+RT_API const char *rt_status_name(rt_status s); /* "RT_E_INPUT" */
 
 typedef enum rt_log_level { RT_LOG_DEBUG, RT_LOG_INFO, RT_LOG_WARN } rt_log_level;
 typedef void (*rt_log_fn)(void *user, rt_log_level level, const char *text);
-/* Where remarks go; the default is nowhere. Set it before other threads use the library. */
-void rt_log_set(rt_log_fn fn, void *user);
+/* Where remarks go; default: nowhere. Set it before other threads use the library; it is called from any of
+ * them. Since 0.1. */
+RT_API void rt_log_set(rt_log_fn fn, void *user);
 
-/* ---- using a model
- * ------------------------------------------------------------------------------------------- */
+/* Frees a text that the library allocated (rt_job.json). Since 0.2. */
+RT_API void rt_free(void *text);
 
-/* A trained network, ensemble or student, with all it needs to read raw inputs. */
+/* ---- using a model ---- */
+
+typedef enum rt_task { RT_TASK_CLASSIFICATION, RT_TASK_REGRESSION } rt_task;
+
+/* A trained network, ensemble or student, with all it needs to read raw inputs, and the decision that `retort
+ * calibrate` stored in it. */
 typedef struct rt_model rt_model;
 
-rt_status rt_model_load(rt_model **out, const char *path); /* a run directory or a model file */
-void rt_model_destroy(rt_model **m);
-int rt_model_members(const rt_model *m);     /* predictions per input */
-int64_t rt_model_outputs(const rt_model *m); /* classes, or 2 (mean, variance) for regression */
-int64_t rt_model_row(
-    const rt_model *m); /* floats of one input: pixels in [0, 1] by planes, or features as they are */
-const char *rt_model_class_name(const rt_model *m, int64_t k); /* NULL for regression */
+/* From a run directory or a model file (.safetensors). Since 0.1. */
+RT_API rt_status rt_model_load(rt_model **out, const char *path) RT_CHECKED;
+RT_API void rt_model_destroy(rt_model **m);
 
-/* Memory to predict up to `rows` inputs at once. The model must outlive it. */
-typedef struct rt_session rt_session;
-rt_status rt_session_create(rt_session **out, const rt_model *m, int64_t rows);
-void rt_session_destroy(rt_session **s);
+/* What it is. Of NULL: 0 or NULL. Since 0.1; task, dims and meta since 0.2. */
+RT_API rt_task rt_model_task(const rt_model *m);
+RT_API int rt_model_members(const rt_model *m);                         /* predictions per input */
+RT_API int64_t rt_model_outputs(const rt_model *m);                     /* classes; of a regression 2 */
+RT_API int64_t rt_model_row(const rt_model *m);                         /* floats of one input */
+RT_API int rt_model_dims(const rt_model *m, int64_t dims[3]);           /* their shape: 1 (features) or 3 (c, h, w) */
+RT_API const char *rt_model_class_name(const rt_model *m, int64_t k);   /* NULL: a regression, or no such class */
+/* An entry of the file's metadata as text, mostly JSON: "architecture", "student", "preprocessing", "task",
+ * "method", "provenance", "decision", "sha256" (docs/formats/model.md); NULL: absent. */
+RT_API const char *rt_model_meta(const rt_model *m, const char *key);
 
-/* Where results go; NULL: not wanted. Entropies are in nats. */
+/*
+ * Where the answers for a batch of rows go. NULL: not wanted. What the model cannot say is RT_E_USAGE, never
+ * an unwritten array: knowledge needs members or a Dirichlet, alpha a Dirichlet, reject, set, lower and
+ * upper a decision of that kind. Entropies are in nats; numbers are those of `retort predict` and of exports.
+ */
 typedef struct rt_prediction {
-    float *probs;              /* (rows, classes): of the model as a whole */
+    size_t size; /* sizeof(rt_prediction) */
+    float *probs;              /* (rows, classes): of the model as a whole, at its temperature */
     float *member_probs;       /* (rows, members, classes) */
+    float *logits;             /* (rows, members, outputs): raw; of a regression mean and variance */
+    int64_t *label;            /* (rows): the likeliest class */
+    float *confidence;         /* (rows): its probability */
     float *entropy;            /* (rows): total uncertainty */
     float *expected_entropy;   /* (rows): data uncertainty */
     float *mutual_information; /* (rows): knowledge uncertainty */
+    float *epkl;               /* (rows): expected pairwise KL, knowledge uncertainty */
+    float *alpha;              /* (rows, members, classes): concentrations of Dirichlets */
+    uint8_t *reject;           /* (rows): 1 where the model should not be believed */
+    uint8_t *set;              /* (rows, classes): 1 for the classes of the conformal set */
     float *mean;               /* (rows): regression */
     float *variance;           /* (rows): total = data + knowledge */
     float *data_variance;
     float *knowledge_variance;
+    float *lower, *upper; /* (rows): conformal interval */
 } rt_prediction;
-/* x: (rows, rt_model_row), finite numbers; at most as many rows as the session was made for. */
-rt_status rt_session_run(rt_session *s, const float *x, int64_t rows, const rt_prediction *out);
+#define RT_PREDICTION_INIT {sizeof(rt_prediction), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
-/* ---- training
- * ------------------------------------------------------------------------------------------------ */
+/* A predictor of one thread, for up to `rows` inputs at once (at most 1,048,576). The model must outlive it. The
+ * library itself allocates nothing in rt_session_run; oneDNN, where a layer runs by it, does. Since 0.1. */
+typedef struct rt_session rt_session;
+RT_API rt_status rt_session_create(rt_session **out, const rt_model *m, int64_t rows) RT_CHECKED;
+RT_API void rt_session_destroy(rt_session **s);
+/* x: (rows, rt_model_row), finite: pixels in [0, 1] by planes, or features as they are; 1 to as many rows as the
+ * session was made for. RT_E_NUMERIC: an answer is not finite. */
+RT_API rt_status rt_session_run(rt_session *s, const float *x, int64_t rows, const rt_prediction *out) RT_CHECKED;
+/* The same for any number of rows, by several threads (0: one per core). Since 0.2. */
+RT_API rt_status rt_model_run(const rt_model *m, const float *x, int64_t rows, const rt_prediction *out,
+                              int threads) RT_CHECKED;
+
+/* ---- data from memory ---- */
+
+/* Rows of a data set: x (rows, row...), and label or target unless they are only predicted. Borrowed. */
+typedef struct rt_arrays {
+    int64_t rows;
+    const float *x;
+    const int32_t *label; /* classification: 0 to classes - 1 */
+    const float *target;  /* regression */
+} rt_arrays;
+
+/* A data set that the settings of a call name "data=memory:NAME" (or ood, aux: any key that takes a SPEC). Without
+ * test rows a tenth of the training rows, of each class the same share, is held out for testing; test=0 behind the
+ * name ("memory:NAME,test=0") keeps all. */
+typedef struct rt_memory {
+    size_t size; /* sizeof(rt_memory) */
+    const char *name;
+    rt_task task;
+    int rank;                       /* 1: dims[0] features; 3: channels, height, width, pixels in [0, 1] */
+    int64_t dims[3];
+    int64_t classes;                /* classification */
+    const char *const *class_names; /* NULL: numbers */
+    rt_arrays train, test;
+} rt_memory;
+
+/* ---- verbs ---- */
+
+typedef struct rt_progress {
+    int64_t epoch, epochs, step, steps; /* step within the epoch */
+    double loss, accuracy;              /* running, mean over members; accuracy NaN for regression */
+    double samples_per_s;               /* distinct inputs times members */
+    double seconds, seconds_left;
+    int epoch_end;                     /* 1: the epoch is over */
+    double valid_loss, valid_accuracy; /* at epoch_end, NaN without validation */
+    const char *note;                  /* "resumed at epoch 3", or NULL */
+} rt_progress;
+
+typedef struct rt_job {
+    size_t size;                 /* sizeof(rt_job) */
+    const char *const *settings; /* "key=value": the flags of the verb without their dashes */
+    int nsettings;
+    const char *const *words; /* what is not a flag: runs */
+    int nwords;
+    const rt_memory *memory; /* data sets of this call */
+    int nmemory;
+    const volatile int *stop; /* may be set at any time, also from a signal handler: RT_E_INTERRUPTED */
+    void (*progress)(void *user, const rt_progress *p);
+    void *user;
+    char **json; /* NULL, or where the result goes, the object that --json prints; rt_free it */
+} rt_job;
+#define RT_JOB_INIT {sizeof(rt_job), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define RT_MEMORY_INIT                                                                                       \
+    {sizeof(rt_memory), 0, RT_TASK_CLASSIFICATION, 0, {0, 0, 0}, 0, 0, {0, 0, 0, 0}, {0, 0, 0, 0}}
 
 /*
- * The verb `train`, with the keys of its flags: "data=fashion-mnist", "arch=mlp:200,200", "members=8",
- * "out=runs/teacher". *stop, if given, may be set at any time, also from a signal handler: the run saves
- * its state and returns RT_E_INTERRUPTED; "resume=true" continues it bit for bit.
+ * What `retort VERB` does: "train", "distill", "average", "eval", "calibrate", "report", "export". A run that was
+ * stopped saves its state and returns RT_E_INTERRUPTED; "resume=true" continues it bit for bit. Since 0.2.
+ *
+ *     const char *settings[] = {"data=memory:flowers", "arch=mlp:50", "members=5", "out=runs/flowers"};
+ *     rt_job job = RT_JOB_INIT;
+ *     job.settings = settings, job.nsettings = 4, job.memory = &flowers, job.nmemory = 1;
+ *     if (rt_job_run("train", &job)) ...
  */
-rt_status rt_train(const char *const *settings, int n, const volatile int *stop);
-/* The verb `distill` likewise: "teacher=runs/teacher", "data=fashion-mnist", "method=latent-be",
- * "out=runs/student". */
-rt_status rt_distill(const char *const *settings, int n, const volatile int *stop);
+RT_API rt_status rt_job_run(const char *verb, const rt_job *job) RT_CHECKED;
+/* rt_job_run of "train" and "distill" with settings and a stop flag alone. Since 0.1. */
+RT_API rt_status rt_train(const char *const *settings, int n, const volatile int *stop) RT_CHECKED;
+RT_API rt_status rt_distill(const char *const *settings, int n, const volatile int *stop) RT_CHECKED;
+
+/* ---- settings ---- */
+
+typedef struct rt_setting {
+    const char *key, *kind; /* kind: "text", "integer", "number", "boolean", "choice", "list" */
+    const char *value;      /* default as text; NULL: none */
+    double lowest, highest; /* of numbers */
+    const char *choices;    /* "sgd|adam|adamw", or NULL */
+    const char *help;
+} rt_setting;
+/* The settings of a verb, 0 to rt_setting_count - 1; the texts are static. An unknown verb has -1. Since 0.2. */
+RT_API int rt_setting_count(const char *verb);
+RT_API rt_status rt_setting_get(const char *verb, int i, rt_setting *out) RT_CHECKED;
+/* Would the verb take these settings? Keys, values and ranges are looked at, no file is. Since 0.2. */
+RT_API rt_status rt_settings_check(const char *verb, const char *const *settings, int n) RT_CHECKED;
 
 #ifdef __cplusplus
 }

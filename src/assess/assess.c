@@ -37,8 +37,14 @@ static rt_status open_foreign(rt_assess_call *s, char *item) {
         RT_FAIL_IF(strcmp(s->foreign[i].name, f->name) == 0, RT_E_USAGE, "--ood: two sets are named '%s'",
                    f->name);
     s->nforeign++;
+    const rt_data_like like = rt_dataset_like(s->data);
     RT_TRY(rt_dataset_open(&f->data, f->spec,
-                           (rt_data_options){.seed = s->o->seed, .limit = s->o->limit, .test_only = true}));
+                           (rt_data_options){.seed = s->o->seed,
+                                             .limit = s->o->limit,
+                                             .test_only = true,
+                                             .unlabelled = true,
+                                             .skip_broken = s->o->skip_broken,
+                                             .like = like.table ? &like : NULL}));
     RT_FAIL_IF(rt_dataset_test(f->data)->n < 1, RT_E_INPUT, "--ood: %s has no rows", f->spec);
     return RT_OK;
 }
@@ -145,14 +151,56 @@ done:
     return st;
 }
 
-static rt_status session_open(rt_assess_call *s) {
+/* Where names and sizes matter, they are those of the first run. */
+static rt_status open_for(rt_assess_call *s, const char *run, rt_split split) {
     const rt_assess_options *o = s->o;
-    RT_TRY(rt_dataset_open(&s->data, o->data,
-                           (rt_data_options){.seed = o->seed, .limit = o->limit, .test_only = true}));
+    rt_data_options how = {.seed = o->seed,
+                           .limit = o->limit,
+                           .test_only = true,
+                           .split = split,
+                           .skip_broken = o->skip_broken};
+    rt_model *model = NULL;
+    rt_data_like like;
+    if (rt_str_starts(o->data, "images:") || rt_str_starts(o->data, "csv:")) {
+        RT_TRY(rt_model_load(&model, run));
+        like = rt_model_like(model);
+        how.like = &like;
+    }
+    rt_status st = rt_dataset_open(&s->data, o->data, how);
+    rt_model_destroy(&model);
+    return st;
+}
+
+/* The test rows are those that the runs were not trained on; where two runs held out different ones, each has seen
+ * some of the other's. */
+static rt_status open_tested(rt_assess_call *s, const char *const *runs, int n) {
+    const rt_assess_options *o = s->o;
+    rt_split first = o->split, other;
+    bool known = o->split_told;
+    const char *by = NULL;
+    for (int i = 0; i < n && !known; i++) {
+        RT_TRY(rt_run_test_split(runs[i], &first, &known));
+        by = runs[i];
+    }
+    RT_TRY(open_for(s, runs[0], known ? first : RT_SPLIT_STRATIFIED));
+    for (int i = 0; i < n && by && rt_dataset_drawn(s->data); i++) {
+        RT_TRY(rt_run_test_split(runs[i], &other, &known));
+        RT_FAIL_IF(known && other != first, RT_E_USAGE,
+                   "%s: %s held out test rows by '%s', %s by '%s': each was trained on test rows of the "
+                   "other; evaluate "
+                   "them one at a time, or say --test-split",
+                   o->data, by, rt_split_name(first), runs[i], rt_split_name(other));
+    }
+    return RT_OK;
+}
+
+static rt_status session_open(rt_assess_call *s, const char *const *runs, int n) {
+    const rt_assess_options *o = s->o;
+    RT_TRY(open_tested(s, runs, n));
     s->test = rt_dataset_test(s->data);
     s->row = rt_dataset_row(s->data);
     RT_FAIL_IF(s->test->n < 1, RT_E_INPUT, "%s has no rows to evaluate on", o->data);
-    RT_FAIL_IF(!s->test->label && !s->test->target, RT_E_INPUT, "%s has no labels to evaluate on", o->data);
+    RT_TRY(rt_dataset_need_labels(s->data, "eval"));
     if (o->corrupt)
         RT_TRY(each_name(s, o->corrupt, add_corruption));
     if (o->shift)
@@ -172,8 +220,7 @@ static void session_close(rt_assess_call *s) {
         rt_dataset_destroy(&s->foreign[i].data);
     }
     rt_free(s->specs);
-    rt_dataset_destroy(&s->source);
-    rt_free(s->source_spec);
+    rt_held_out_deinit(&s->held_out);
     rt_dataset_destroy(&s->data);
 }
 
@@ -255,7 +302,7 @@ rt_status rt_assess_run(const rt_assess_options *o, const char *const *runs, int
     rt_assess_call s = {.o = o, .pool = pool, .runs = n, .started = rt_time_now()};
     for (int i = 0; i < n; i++)
         out[i] = NULL;
-    rt_status st = session_open(&s);
+    rt_status st = session_open(&s, runs, n);
     if (st == RT_OK)
         s.rows_all = rows_to_answer(&s);
     for (; st == RT_OK && s.run < n; s.run++)
@@ -264,4 +311,31 @@ rt_status rt_assess_run(const rt_assess_options *o, const char *const *runs, int
     for (int i = 0; st != RT_OK && i < n; i++)
         rt_assessment_destroy(&out[i]);
     return st;
+}
+
+rt_assess_options rt_assess_options_of(const rt_config *c) {
+    return (rt_assess_options){.data = c->data,
+                               .seed = (uint64_t)c->seed,
+                               .limit = c->limit,
+                               .split_told = c->test_split,
+                               .split = rt_config_data(c).split,
+                               .skip_broken = c->skip_broken,
+                               .batch = c->batch,
+                               .raw = c->raw,
+                               .ood = c->ood,
+                               .corrupt = c->corrupt,
+                               .frost = c->frost,
+                               .shift = c->shift,
+                               .bootstrap = c->bootstrap,
+                               .against = c->against,
+                               .curves = c->save,
+                               .pictures = c->save};
+}
+
+void rt_assess_write(rt_assessment *const *runs, int n, const char *data, rt_json *j) {
+    rt_json_str(j, "data", data);
+    rt_json_array_begin(j, "runs");
+    for (int i = 0; i < n; i++)
+        rt_assessment_write(runs[i], j, NULL, false);
+    rt_json_array_end(j);
 }

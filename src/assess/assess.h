@@ -28,12 +28,17 @@ typedef struct rt_assess_progress {
 
 typedef struct rt_assess_options {
     const char *data; /* SPEC; its test part, or the only part */
+    bool raw;         /* without what `calibrate` stored in the models */
     uint64_t seed;    /* of generated data, corruptions and the bootstrap */
     int64_t limit;    /* rows; 0: all */
+    bool split_told;  /* test rows are drawn by `split`; else as the runs say */
+    rt_split split;
+    bool skip_broken; /* pictures */
     int64_t batch;    /* rows per run of a network; 0: chosen. Not part of the result */
     const char *ood;  /* "NAME=SPEC" items, a line break between two; NULL: none */
     /* "benchmark" (15 types), "all", or names with commas between; NULL: none */
     const char *corrupt;
+    const char *frost; /* directory of photographs; NULL: drawn */
     const char *shift;                 /* names with commas between; NULL: none */
     int64_t bootstrap;                 /* draws; 0: no intervals */
     const char *against;               /* a run to agree with; NULL: none */
@@ -47,6 +52,7 @@ typedef struct rt_assess_options {
 typedef struct rt_assessment rt_assessment;
 /* Assesses n runs (directories or model files). All or none: the first failure frees what is there, and its
  * message names the run. out has n entries. */
+rt_assess_options rt_assess_options_of(const rt_config *c); /* all but command, stop and progress */
 rt_status rt_assess_run(const rt_assess_options *o, const char *const *runs, int n, rt_pool *pool,
                         rt_assessment **out) RT_MUST_CHECK;
 void rt_assessment_destroy(rt_assessment **a);
@@ -75,12 +81,13 @@ bool rt_assessment_interval(const rt_assessment *a, const char *set, const char 
                             double *hi);
 rt_jval rt_assessment_sets(const rt_assessment *a); /* the object "sets" */
 /* The object, under a key or (NULL) as an element; whole: with curves and pictures. */
+void rt_assess_write(rt_assessment *const *runs, int n, const char *data,
+                     rt_json *j); /* what --json prints, as keys of an open object */
 void rt_assessment_write(const rt_assessment *a, rt_json *j, const char *key, bool whole);
 
 /* Puts the whole assessment into metrics.json of its run, under "evaluation"; the other keys stay as they are,
- * byte by byte. Runs that are files are left alone. *why is NULL, or says (static text or the error record's)
- * why nothing was stored although the run is a directory: that is no failure. */
-rt_status rt_assessment_save(const rt_assessment *a, const char **why) RT_MUST_CHECK;
+ * byte by byte. Runs that are files are left alone. */
+rt_status rt_assessment_save(const rt_assessment *a) RT_MUST_CHECK;
 /* `text` (an object; NULL or empty: {}) with the member `key` replaced or appended, the rest byte by byte. */
 rt_status rt_metrics_merge(const char *text, size_t n, const char *name, const char *key, const char *value,
                            rt_str *out) RT_MUST_CHECK;
@@ -107,6 +114,7 @@ typedef enum rt_table_format {
 typedef struct rt_table_options {
     rt_table_format format;
     const char *metrics;            /* columns, names with commas between; NULL: the usual ones */
+    bool per_class;                 /* also class by class, and the confusion matrix */
     int width;                      /* text: columns of the terminal; 0: unlimited */
     const char *head_on, *head_off; /* text: around headings; NULL: nothing */
     const char *best_on, *best_off; /* text: around the best of a column; NULL: an asterisk behind it */

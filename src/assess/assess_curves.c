@@ -3,7 +3,7 @@
  * loss on the line between two members.
  *
  * All histograms of a measure share their edges, so that test rows, wrong ones and foreign ones can lie over
- * each other: 50 bins from 0 to the greatest value of any of them.
+ * each other: 50 bins from 0 (or the least value below it) to the greatest of any of them.
  */
 #include "assess/assess_int.h"
 #include "base/alloc.h"
@@ -107,14 +107,17 @@ done:
 
 /* ---- histograms ---- */
 
-static double greatest(const rt_subject *u, int measure) {
-    double most = 0;
+/* From 0, or the least value if it is below, to the greatest. */
+static void range_of(const rt_subject *u, int measure, double *least, double *most) {
+    *least = *most = 0;
     for (int f = -1; f < u->s->nforeign; f++) {
         const rt_scores *s = f < 0 ? &u->scores : &u->foreign[f];
-        for (int64_t r = 0; r < s->n; r++)
-            most = RT_MAX(most, s->value[(int64_t)measure * s->n + r]);
+        for (int64_t r = 0; r < s->n; r++) {
+            *most = RT_MAX(*most, s->value[(int64_t)measure * s->n + r]);
+            *least = RT_MIN(*least, s->value[(int64_t)measure * s->n + r]);
+        }
     }
-    return most;
+    *most += *most == *least;
 }
 
 /* Of the wrong rows only. */
@@ -136,9 +139,10 @@ static rt_status put_wrong(const rt_scores *s, int measure, const double *edges,
 static rt_status put_histogram(const rt_subject *u, const char *name, int measure, rt_json *j) {
     double edges[BINS + 1];
     int64_t count[BINS];
-    const double most = greatest(u, measure);
+    double least, most;
+    range_of(u, measure, &least, &most);
     for (int i = 0; i <= BINS; i++)
-        edges[i] = (most > 0 ? most : 1) * i / BINS;
+        edges[i] = least + (most - least) * i / BINS;
     rt_json_object_begin(j, name);
     put_numbers(j, "edges", edges, BINS + 1);
     rt_eval_histogram(u->scores.value + (int64_t)measure * u->scores.n, u->scores.n, edges, BINS, count);

@@ -22,7 +22,7 @@ typedef struct rt_foreign {
 } rt_foreign;
 
 typedef struct rt_answers {
-    float *y, *split; /* (n, m, k) as the model gives it; regression: means, then variances, (2, n, m) */
+    float *y; /* (n, m, k) as the model gives it */
     rt_eval_input in;
 } rt_answers;
 
@@ -50,10 +50,7 @@ typedef struct rt_assess_call {
     rt_answers teacher; /* on the test rows */
     rt_scores teacher_foreign[RT_ASSESS_OOD_MAX];
     rt_scores *teacher_shift; /* (nshifts, RT_SHIFT_AMOUNTS) */
-    /* the data a run was trained on, kept for the next one */
-    rt_dataset *source;
-    char *source_spec;
-    int64_t source_seed, source_limit;
+    rt_held_out held_out; /* rows, and the data a run was trained on */
     /* progress */
     int run, runs;
     double rows, rows_all, started; /* of this run */
@@ -64,11 +61,12 @@ typedef struct rt_subject {
     const char *name;
     rt_model *model;
     rt_predictor *predictor;
-    bool regression, dirichlet;
-    double offset, temperature;
+    rt_reading how;
+    bool regression;
+    double temperature;
     int64_t m, k, batch;
     char temperature_reason[RT_ASSESS_REASON_MAX];
-    bool source_known; /* s->source is what this run was trained on */
+    bool source_known; /* s->held_out.data is what this run was trained on */
     rt_scores scores;  /* of the test rows */
     rt_scores foreign[RT_ASSESS_OOD_MAX];
     double infer_seconds;
@@ -107,8 +105,6 @@ typedef struct rt_answer_how {
 rt_status rt_subject_answer(rt_subject *u, rt_answers *out, const rt_part *p, rt_shape row,
                             const rt_answer_how *how) RT_MUST_CHECK;
 void rt_answers_free(rt_answers *a);
-/* Of regression: y (n, m, 2) to split, and in.mu and in.var with it. */
-rt_status rt_answers_split(rt_answers *a) RT_MUST_CHECK;
 void rt_subject_tell(const rt_subject *u, const char *what, int64_t rows); /* rows more are answered */
 rt_status rt_scores_of(rt_scores *out, const rt_eval_input *in) RT_MUST_CHECK;
 void rt_scores_free(rt_scores *s);
@@ -121,6 +117,8 @@ rt_status rt_assessment_create(rt_assessment **out, const rt_subject *u) RT_MUST
 rt_status rt_assessment_finish(rt_assessment *a) RT_MUST_CHECK; /* the tree is complete: read it */
 
 /* ---- assess_valid.c ---- */
+/* Refuses data without test rows that the run was trained on. */
+rt_status rt_subject_check_unseen(const rt_subject *u) RT_MUST_CHECK;
 /* Sets temperature, or temperature_reason. Fails only for want of memory or by interruption. */
 rt_status rt_subject_calibrate(rt_subject *u) RT_MUST_CHECK;
 

@@ -10,7 +10,9 @@
  */
 #include "assess/assess_int.h"
 #include "base/alloc.h"
+#include "base/log.h"
 #include "base/rng.h"
+#include <float.h>
 #include <math.h>
 
 enum { MAP = 200, DOTS = 500 };
@@ -34,8 +36,8 @@ static bool is_plane(const rt_shape *row) {
 static const rt_part *shown_rows(const rt_subject *u) {
     const rt_assess_call *s = u->s;
     if (u->source_known) {
-        const rt_shape row = rt_dataset_row(s->source);
-        const rt_part *p = rt_dataset_train(s->source);
+        const rt_shape row = rt_dataset_row(s->held_out.data);
+        const rt_part *p = rt_dataset_train(s->held_out.data);
         if (is_plane(&row) && p->f32 && p->n > 0)
             return p;
     }
@@ -113,13 +115,22 @@ rt_status rt_assess_map(rt_subject *u, rt_assessment *a, rt_json *j) {
     if (!is_plane(&u->s->row) || !u->s->test->f32)
         return RT_OK;
     extent_of(shown_rows(u), e);
+    for (int i = 0; i < 4; i++)
+        if (!(fabs(e[i]) < FLT_MAX))
+            return RT_OK; /* features near the largest number there is: nothing can be shown around them */
     RT_TRY_GOTO(rt_calloc(&grid, (size_t)MAP * MAP * 2, sizeof *grid));
     for (int64_t i = 0; i < MAP * MAP; i++) {
         grid[2 * i] = (float)(e[0] + (e[1] - e[0]) * ((double)(i % MAP) + 0.5) / MAP);
         grid[2 * i + 1] = (float)(e[3] - (e[3] - e[2]) * ((double)(i / MAP) + 0.5) / MAP);
     }
-    RT_TRY_GOTO(rt_subject_answer(u, &y, &(rt_part){.n = MAP * MAP, .f32 = grid}, u->s->row,
-                                  &(rt_answer_how){.what = "map", .unlabelled = true}));
+    st = rt_subject_answer(u, &y, &(rt_part){.n = MAP * MAP, .f32 = grid}, u->s->row,
+                           &(rt_answer_how){.what = "map", .unlabelled = true});
+    if (st == RT_E_NUMERIC) { /* no answer far from the data: no reason to withhold the evaluation */
+        rt_log(RT_LOG_WARN, "no map: %s", rt_error_text());
+        st = RT_OK;
+        goto done;
+    }
+    RT_TRY_GOTO(st);
     RT_TRY_GOTO(rt_scores_of(&s, &y.in));
     RT_TRY_GOTO(draw_all(u, &s, e, a, j));
 done:

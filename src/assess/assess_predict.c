@@ -23,13 +23,20 @@ enum { DISTORT_ROWS = 32, CHUNK_BYTES = 32 << 20, DEFAULT_BATCH = 128 };
 rt_status rt_subject_open(rt_subject *u, rt_assess_call *s, const char *name) {
     *u = (rt_subject){.s = s, .name = name, .temperature = NAN};
     RT_TRY(rt_model_load(&u->model, name));
-    const rt_status st = rt_model_check_data(u->model, s->data);
+    rt_status st = rt_dataset_encode_as(s->data, rt_model_like(u->model).table);
+    for (int i = 0; st == RT_OK && i < s->nforeign; i++)
+        st = rt_dataset_encode_as(s->foreign[i].data, rt_model_like(u->model).table);
+    if (st == RT_OK) {
+        s->row = rt_dataset_row(s->data);
+        st = rt_model_check_data(u->model, s->data);
+    }
     if (st != RT_OK)
         return rt_error_prefix(st, "%s", name);
-    u->regression = rt_model_task(u->model) == RT_TASK_REGRESSION;
-    u->dirichlet = rt_model_output_kind(u->model, &u->offset) == RT_OUTPUT_DIRICHLET;
-    u->m = rt_model_members(u->model);
-    u->k = rt_model_outputs(u->model);
+    RT_TRY(rt_subject_check_unseen(u));
+    u->how = s->o->raw ? rt_model_reading(u->model) : rt_model_answering(u->model);
+    u->regression = u->how.kind == RT_OUTPUT_GAUSSIAN;
+    u->m = u->how.m;
+    u->k = u->how.k;
     u->batch = RT_MIN(s->o->batch > 0 ? s->o->batch : (int64_t)DEFAULT_BATCH, s->test->n);
     return rt_model_predictor(u->model, &u->predictor, u->batch, s->pool);
 }
@@ -146,6 +153,8 @@ static rt_status predict_chunks(rt_subject *u, float *y, const rt_part *p, rt_sh
         } else {
             part.u8 = p->u8 ? p->u8 + first * elems : NULL;
             part.f32 = p->f32 ? p->f32 + first * elems : NULL;
+            part.stored = p->stored;
+            part.at = p->stored ? p->at + first : NULL;
         }
         if (convert) {
             RT_TRY(rt_part_convert(&converted, &part, row, input));
@@ -157,19 +166,6 @@ static rt_status predict_chunks(rt_subject *u, float *y, const rt_part *p, rt_sh
         RT_TRY(check_finite(u, dst, first, n, what));
         rt_subject_tell(u, what, n);
     }
-    return RT_OK;
-}
-
-/* Regression gives (n, m, 2); means and variances part here. */
-rt_status rt_answers_split(rt_answers *a) {
-    const int64_t all = a->in.n * a->in.m;
-    RT_TRY(rt_calloc(&a->split, (size_t)all + 1, 2 * sizeof *a->split));
-    for (int64_t i = 0; i < all; i++) {
-        a->split[i] = a->y[2 * i];
-        a->split[all + i] = a->y[2 * i + 1];
-    }
-    a->in.mu = a->split;
-    a->in.var = a->split + all;
     return RT_OK;
 }
 
@@ -190,20 +186,13 @@ rt_status rt_subject_answer(rt_subject *u, rt_answers *out, const rt_part *p, rt
     if (d)
         RT_TRY_GOTO(distort_open(&call, u->s->pool, chunk, how->floats));
     RT_TRY_GOTO(predict_chunks(u, out->y, p, row, d ? &call : NULL, chunk, how->what));
-    out->in = (rt_eval_input){.regression = u->regression,
+    out->in = (rt_eval_input){.how = u->how,
                               .n = p->n,
-                              .m = u->m,
-                              .k = u->k,
-                              .dirichlet = u->dirichlet,
-                              .dirichlet_offset = u->offset,
+                              .y = out->y,
                               .label = how->unlabelled ? NULL : p->label,
                               .target = how->unlabelled ? NULL : p->target,
                               .temperature = u->temperature,
                               .temperature_reason = u->temperature_reason};
-    if (u->regression)
-        RT_TRY_GOTO(rt_answers_split(out));
-    else
-        out->in.logits = out->y;
 done:
     distort_close(&call);
     if (st != RT_OK)
@@ -213,7 +202,6 @@ done:
 
 void rt_answers_free(rt_answers *a) {
     rt_free(a->y);
-    rt_free(a->split);
     memset(a, 0, sizeof *a);
 }
 
@@ -228,7 +216,7 @@ rt_status rt_scores_of(rt_scores *out, const rt_eval_input *in) {
     out->n = in->n;
     RT_TRY_GOTO(rt_calloc(&out->value, (size_t)in->n * (size_t)measures + 1, sizeof *out->value));
     RT_TRY_GOTO(rt_eval_measures(in, out->value, out->reason));
-    if (in->label && !in->regression) {
+    if (in->label && !rt_eval_regression(in)) {
         RT_TRY_GOTO(rt_calloc(&class, (size_t)in->n + 1, sizeof *class));
         RT_TRY_GOTO(rt_calloc(&out->wrong, (size_t)in->n + 1, 1));
         RT_TRY_GOTO(rt_eval_classes(in, class));

@@ -322,6 +322,7 @@ static void print_markdown(const rt_table *t, const grid *g, rt_str *out) {
     print_reasons(t, "- ", "no", &reasons);
     if (reasons.len)
         rt_str_appendf(out, "\n%s", rt_str_text(&reasons));
+    rt_str_fail(out, reasons.st);
     rt_str_deinit(&reasons);
 }
 

@@ -128,14 +128,17 @@ static rt_status may_create(const char *dir, bool *ok) {
     *ok = true;
     for (int i = 0; i < RT_COUNT(signs); i++) {
         char *path;
+        bool found = true;
         RT_TRY(rt_path_join(&path, dir, signs[i]));
-        *ok = *ok && !rt_file_exists(path);
+        rt_status st = rt_file_find(path, &found);
         rt_free(path);
+        RT_TRY(st);
+        *ok = *ok && !found;
     }
     return RT_OK;
 }
 
-static rt_status replace(const rt_assessment *a, const char *dir, const char *path, const char **why) {
+static rt_status replace(const rt_assessment *a, const char *dir, const char *path) {
     uint8_t *old = NULL;
     size_t n = 0;
     rt_str value, text;
@@ -144,21 +147,20 @@ static rt_status replace(const rt_assessment *a, const char *dir, const char *pa
     rt_status st;
     rt_str_init(&value);
     rt_str_init(&text);
-    if (rt_file_exists(path)) {
+    RT_TRY_GOTO(rt_file_find(path, &ok));
+    if (ok) {
         RT_TRY_GOTO(rt_file_read(path, METRICS_MAX_BYTES, &old, &n));
     } else {
         RT_TRY_GOTO(may_create(dir, &ok));
-        if (!ok) {
-            *why = "the run is not finished";
-            goto done;
-        }
+        if (!ok)
+            RT_FAIL_GOTO(RT_E_FAILED, "the run is not finished");
     }
     rt_json_init(&j, &value, false);
     rt_assessment_write(a, &j, NULL, true);
     RT_TRY_GOTO(rt_str_status(&value));
     RT_TRY_GOTO(rt_metrics_merge((const char *)old, n, path, KEY, rt_str_text(&value), &text));
     RT_TRY_GOTO(rt_pictures_write(a, dir));
-    st = rt_file_write_atomic(path, rt_str_text(&text), text.len);
+    st = rt_file_write_text(path, &text);
 done:
     rt_free(old);
     rt_str_deinit(&value);
@@ -166,25 +168,22 @@ done:
     return st;
 }
 
-rt_status rt_assessment_save(const rt_assessment *a, const char **why) {
+rt_status rt_assessment_save(const rt_assessment *a) {
     char *dir = NULL, *path = NULL;
     rt_lock *lock = NULL;
+    bool found;
     rt_status st;
-    *why = NULL;
     RT_TRY_GOTO(rt_path_expand(&dir, a->info.run));
-    if (!rt_dir_exists(dir))
-        goto done;
+    RT_TRY_GOTO(rt_dir_find(dir, &found));
+    if (!found)
+        goto done; /* a model file: there is no run to keep it in */
     RT_TRY_GOTO(rt_path_join(&path, dir, "metrics.json"));
     RT_TRY_GOTO(rt_lock_take(&lock, dir));
-    RT_TRY_GOTO(replace(a, dir, path, why));
+    RT_TRY_GOTO(rt_dir_sweep(dir));
+    RT_TRY_GOTO(replace(a, dir, path));
 done:
     rt_lock_release(&lock);
     rt_free(path);
     rt_free(dir);
-    /* A run that cannot be written was assessed all the same. */
-    if (st == RT_E_IO || st == RT_E_LOCKED || st == RT_E_INPUT) {
-        *why = rt_error_text();
-        return RT_OK;
-    }
     return st;
 }

@@ -70,37 +70,23 @@ static rt_status put_intervals(const rt_subject *u, const rt_eval_input *in, rt_
 
 /* ---- members alone ---- */
 
-/* Columns of one member, as an input of its own. */
-static void take_member(rt_answers *out, const rt_eval_input *in, int64_t m) {
-    const size_t row = (size_t)in->k * sizeof(float);
-    for (int64_t i = 0; i < in->n; i++) {
-        if (in->regression) {
-            out->split[i] = in->mu[i * in->m + m];
-            out->split[in->n + i] = in->var[i * in->m + m];
-        } else {
-            memcpy(out->y + i * in->k, in->logits + (i * in->m + m) * in->k, row);
-        }
-    }
-}
-
 static rt_status put_members(const rt_eval_input *in, rt_json *j) {
     const rt_metric_info *list;
     const int n = rt_metric_list(&list);
+    const int64_t k = in->how.k;
     values mean = {0}, least = {0}, greatest = {0}, one;
     rt_answers alone = {.in = *in};
     rt_status st;
-    RT_TRY_GOTO(rt_calloc(&alone.y, (size_t)(in->n * in->k) + 1, sizeof(float)));
-    RT_TRY_GOTO(rt_calloc(&alone.split, (size_t)in->n + 1, 2 * sizeof(float)));
-    alone.in.m = 1;
-    alone.in.logits = alone.y;
-    alone.in.mu = alone.split;
-    alone.in.var = alone.split + in->n;
+    RT_TRY_GOTO(rt_calloc(&alone.y, (size_t)(in->n * k) + 1, sizeof(float)));
+    alone.in.how.m = 1;
+    alone.in.y = alone.y;
     alone.in.temperature = NAN; /* that of the ensemble is not the members' */
-    for (int64_t m = 0; m < in->m; m++) {
-        take_member(&alone, in, m);
+    for (int64_t m = 0; m < in->how.m; m++) {
+        for (int64_t i = 0; i < in->n; i++)
+            memcpy(alone.y + i * k, in->y + (i * in->how.m + m) * k, (size_t)k * sizeof(float));
         RT_TRY_GOTO(rt_eval_all(&alone.in, one.v, one.reason));
         for (int i = 0; i < n; i++) {
-            mean.v[i] += one.v[i] / (double)in->m;
+            mean.v[i] += one.v[i] / (double)in->how.m;
             least.v[i] = m == 0 ? one.v[i] : RT_MIN(least.v[i], one.v[i]);
             greatest.v[i] = m == 0 ? one.v[i] : RT_MAX(greatest.v[i], one.v[i]);
         }
@@ -109,7 +95,7 @@ static rt_status put_members(const rt_eval_input *in, rt_json *j) {
     static const char *const keys[] = {"single", "single_min", "single_max"};
     for (int i = 0; i < 3; i++) {
         rt_json_object_begin(j, keys[i]);
-        put_values(j, each[i], in->regression, true);
+        put_values(j, each[i], rt_eval_regression(in), true);
         rt_json_object_end(j);
     }
 done:
@@ -168,6 +154,57 @@ static rt_status put_misclassification(const rt_subject *u, rt_json *j) {
     return RT_OK;
 }
 
+/* ---- class by class ---- */
+
+enum { CONFUSION_MAX = 100 }; /* classes */
+
+static void put_class_numbers(rt_json *j, const char *key, const rt_class_stats *s, int64_t k, size_t field) {
+    rt_json_array_begin(j, key);
+    for (int64_t c = 0; c < k; c++)
+        rt_json_f64(j, NULL, *(const double *)(const void *)((const char *)&s[c] + field));
+    rt_json_array_end(j);
+}
+
+static void put_confusion(rt_json *j, const int64_t *count, int64_t k) {
+    rt_json_array_begin(j, "confusion");
+    for (int64_t c = 0; c < k; c++) {
+        rt_json_array_begin(j, NULL);
+        for (int64_t p = 0; p < k; p++)
+            rt_json_i64(j, NULL, count[c * k + p]);
+        rt_json_array_end(j);
+    }
+    rt_json_array_end(j);
+}
+
+static rt_status put_classes(const rt_eval_input *in, rt_json *j) {
+    const int64_t k = in->how.k;
+    rt_class_stats *s = NULL;
+    int64_t *confusion = NULL;
+    rt_status st;
+    if (rt_eval_regression(in) || !in->label)
+        return RT_OK;
+    RT_TRY_GOTO(rt_calloc(&s, (size_t)k, sizeof *s));
+    if (k <= CONFUSION_MAX)
+        RT_TRY_GOTO(rt_calloc(&confusion, (size_t)(k * k), sizeof *confusion));
+    RT_TRY_GOTO(rt_eval_per_class(in, s, confusion));
+    rt_json_object_begin(j, "per_class");
+    rt_json_array_begin(j, "rows");
+    for (int64_t c = 0; c < k; c++)
+        rt_json_i64(j, NULL, s[c].rows);
+    rt_json_array_end(j);
+    put_class_numbers(j, "recall", s, k, offsetof(rt_class_stats, recall));
+    put_class_numbers(j, "precision", s, k, offsetof(rt_class_stats, precision));
+    put_class_numbers(j, "confidence", s, k, offsetof(rt_class_stats, confidence));
+    put_class_numbers(j, "ece", s, k, offsetof(rt_class_stats, ece));
+    rt_json_object_end(j);
+    if (confusion)
+        put_confusion(j, confusion, k);
+done:
+    rt_free(s);
+    rt_free(confusion);
+    return st;
+}
+
 rt_status rt_assess_test(rt_subject *u, const rt_answers *y, rt_json *j) {
     values all;
     RT_TRY(rt_eval_all(&y->in, all.v, all.reason));
@@ -176,7 +213,8 @@ rt_status rt_assess_test(rt_subject *u, const rt_answers *y, rt_json *j) {
     put_values(j, &all, u->regression, false);
     RT_TRY(put_intervals(u, &y->in, j));
     RT_TRY(put_misclassification(u, j));
-    if (y->in.m > 1)
+    RT_TRY(put_classes(&y->in, j));
+    if (y->in.how.m > 1)
         RT_TRY(put_members(&y->in, j));
     rt_json_object_end(j);
     return RT_OK;

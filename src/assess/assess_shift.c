@@ -10,17 +10,20 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Metrics that are followed; those of the other task are skipped. */
-static const char *const followed[] = {
-    "accuracy",           "nll",     "brier", "ece", "rmse", "nll_calibrated", "entropy", "ece_calibrated",
-    "mutual_information", "variance"};
-enum { FOLLOWED = RT_COUNT(followed), STEPS = RT_SHIFT_AMOUNTS };
+enum { STEPS = RT_SHIFT_AMOUNTS };
 
-/* Values of the followed metrics at each severity. */
+/* Values of every metric at each severity; those of metrics.def that are followed are written. */
 typedef struct series {
-    double value[FOLLOWED][STEPS];
-    const char *reason[FOLLOWED];
+    double value[RT_METRICS_MAX][STEPS];
+    const char *reason[RT_METRICS_MAX];
 } series;
+
+/* The name of metric i if it is followed for this task, else NULL. */
+static const char *followed(const rt_subject *u, int i) {
+    const rt_metric_info *list;
+    const int n = rt_metric_list(&list);
+    return i < n && list[i].followed && list[i].regression == u->regression ? list[i].name : NULL;
+}
 
 static rt_status answer(rt_subject *u, const rt_distortion *d, bool floats, const char *what,
                         rt_answers *out) {
@@ -32,13 +35,12 @@ static rt_status measure(const rt_subject *u, const rt_answers *y, series *out, 
     double v[RT_METRICS_MAX];
     const char *reason[RT_METRICS_MAX];
     RT_TRY(rt_eval_all(&y->in, v, reason));
-    for (int i = 0; i < FOLLOWED; i++) {
-        const int k = rt_metric_find(followed[i], u->regression);
-        if (k < 0)
+    for (int i = 0; i < RT_METRICS_MAX; i++) {
+        if (!followed(u, i))
             continue;
-        out->value[i][at] = v[k];
-        if (!isfinite(v[k]) && !out->reason[i])
-            out->reason[i] = reason[k];
+        out->value[i][at] = v[i];
+        if (!isfinite(v[i]) && !out->reason[i])
+            out->reason[i] = reason[i];
     }
     return RT_OK;
 }
@@ -46,9 +48,9 @@ static rt_status measure(const rt_subject *u, const rt_answers *y, series *out, 
 /* Into the object that is open. */
 static void put_series(const rt_subject *u, const double *severity, const series *s, int64_t n, rt_json *j) {
     rt_put_array(j, "severity", severity, n, NULL);
-    for (int i = 0; i < FOLLOWED; i++)
-        if (rt_metric_find(followed[i], u->regression) >= 0)
-            rt_put_array(j, followed[i], s->value[i], n, s->reason[i]);
+    for (int i = 0; i < RT_METRICS_MAX; i++)
+        if (followed(u, i))
+            rt_put_array(j, followed(u, i), s->value[i], n, s->reason[i]);
 }
 
 static rt_status corrupt_type(rt_subject *u, const rt_corruption *c, series *out) {
@@ -57,6 +59,8 @@ static rt_status corrupt_type(rt_subject *u, const rt_corruption *c, series *out
         char what[64];
         snprintf(what, sizeof what, "%s %d", c->name, severity);
         rt_status st = rt_distortion_corrupt(&d, c, severity, u->s->row, u->s->o->seed);
+        if (st == RT_OK && u->s->o->frost)
+            st = rt_distortion_photographs(d, u->s->o->frost);
         rt_answers y = {0};
         if (st == RT_OK)
             st = answer(u, d, false, what, &y);
@@ -72,13 +76,13 @@ static rt_status corrupt_type(rt_subject *u, const rt_corruption *c, series *out
 /* Means over types (mean) and over everything. */
 static void put_means(const rt_subject *u, const series *mean, const double *severity, rt_json *j) {
     char key[64];
-    for (int i = 0; i < FOLLOWED; i++) {
+    for (int i = 0; i < RT_METRICS_MAX; i++) {
         double sum = 0;
-        if (rt_metric_find(followed[i], u->regression) < 0)
+        if (!followed(u, i))
             continue;
         for (int s = 0; s < RT_SEVERITIES; s++)
             sum += mean->value[i][s];
-        snprintf(key, sizeof key, "%s_corrupted", followed[i]);
+        snprintf(key, sizeof key, "%s_corrupted", followed(u, i));
         rt_json_f64_or(j, key, sum / RT_SEVERITIES, mean->reason[i] ? mean->reason[i] : "not finite");
     }
     rt_json_object_begin(j, "severity");
@@ -96,7 +100,7 @@ rt_status rt_assess_corrupt(rt_subject *u, rt_json *j) {
     RT_TRY_GOTO(rt_calloc(&types, (size_t)s->ncorruptions, sizeof *types));
     for (int t = 0; t < s->ncorruptions; t++) {
         RT_TRY_GOTO(corrupt_type(u, s->corruption[t], &types[t]));
-        for (int i = 0; i < FOLLOWED; i++) {
+        for (int i = 0; i < RT_METRICS_MAX; i++) {
             for (int k = 0; k < RT_SEVERITIES; k++)
                 mean.value[i][k] += types[t].value[i][k] / s->ncorruptions;
             if (!mean.reason[i])
@@ -179,21 +183,21 @@ static rt_status measure_amount(void *user, rt_subject *u, const rt_distortion *
     return st;
 }
 
+static void put_mean(rt_json *j, const char *key, const double *v, int64_t n, const char *reason) {
+    double sum = 0;
+    for (int64_t k = 0; k < n; k++)
+        sum += v[k] / (double)n;
+    rt_json_f64_or(j, key, sum, reason ? reason : "not finite");
+}
+
 /* Of every series, over the amounts. */
 static void put_shift_means(const rt_subject *u, const shifted *t, int64_t n, rt_json *j) {
     rt_json_object_begin(j, "mean");
-    for (int i = 0; i <= FOLLOWED; i++) {
-        const bool extra = i == FOLLOWED;
-        const double *v = extra ? t->difference : t->s.value[i];
-        const char *reason = extra ? t->reason : t->s.reason[i];
-        double sum = 0;
-        if (extra ? !t->teacher : rt_metric_find(followed[i], u->regression) < 0)
-            continue;
-        for (int64_t k = 0; k < n; k++)
-            sum += v[k] / (double)n;
-        rt_json_f64_or(j, extra ? "mutual_information_difference" : followed[i], sum,
-                       reason ? reason : "not finite");
-    }
+    for (int i = 0; i < RT_METRICS_MAX; i++)
+        if (followed(u, i))
+            put_mean(j, followed(u, i), t->s.value[i], n, t->s.reason[i]);
+    if (t->teacher)
+        put_mean(j, "mutual_information_difference", t->difference, n, t->reason);
     rt_json_object_end(j);
 }
 

@@ -14,26 +14,13 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Numbers besides the metrics of eval/metrics.def. */
 static const struct {
     const char *name, *title;
     int better; /* 1: more, -1: less, 0: neither */
-} known[] = {
-    {"accuracy", "acc", 1},
-    {"prr", "prr", 1},
+} others[] = {
+    {"kl", "kl", -1},
     {"agreement", "agreement", 1},
-    {"mutual_information", "mut.inf", 0},
-    {"expected_entropy", "exp.ent", 0},
-    {"entropy", "entropy", 0},
-    {"epkl", "epkl", 0},
-    {"diversity", "diversity", 0},
-    {"disagreement", "disagree", 0},
-    {"temperature", "temp", 0},
-    {"total_variance", "total var", 0},
-    {"data_variance", "data var", 0},
-    {"knowledge_variance", "know.var", 0},
-    {"nll_calibrated", "nll_cal", -1},
-    {"ece_calibrated", "ece_cal", -1},
-    {"interval_error", "int.err", -1},
     {"mutual_information_difference", "mut.inf diff", -1},
     {"entropy_difference", "entropy diff", -1},
     {"parameters", "params", -1},
@@ -41,10 +28,25 @@ static const struct {
     {"training_seconds", "train s", -1},
     {"infer_seconds", "infer s", -1},
 };
-static const char CLASSIFICATION[] =
-    "accuracy,nll,ece,nll_calibrated,brier,entropy,mutual_information,prr,parameters,flops";
-static const char REGRESSION[] =
-    "nll,rmse,interval_error,total_variance,data_variance,knowledge_variance,parameters,flops";
+
+/* Title and direction of a number by its name; false: it is none of those that are known. */
+static bool find_known(const char *name, const char **title, int *better) {
+    const rt_metric_info *list;
+    const int n = rt_metric_list(&list);
+    for (int i = 0; i < n; i++)
+        if (strcmp(list[i].name, name) == 0) {
+            *title = list[i].title;
+            *better = list[i].better;
+            return true;
+        }
+    for (int i = 0; i < RT_COUNT(others); i++)
+        if (strcmp(others[i].name, name) == 0) {
+            *title = others[i].title;
+            *better = others[i].better;
+            return true;
+        }
+    return false;
+}
 
 /* Names, titles and directions of a number by the last part of its path; what ends in "_corrupted" is like
  * the clean one. */
@@ -57,15 +59,12 @@ static void fill_column(rt_table_column *c, const char *path, const char *title)
     if (corrupted)
         *corrupted = 0;
     const bool rank = strstr(path, ".auroc.") || strstr(path, ".aupr.") || strstr(path, ".prr.");
-    c->better = rank ? 1 : -1;
-    snprintf(c->title, sizeof c->title, "%s", title ? title : last);
-    for (int i = 0; i < RT_COUNT(known); i++) {
-        if (strcmp(known[i].name, last) != 0)
-            continue;
-        if (!title)
-            snprintf(c->title, sizeof c->title, "%s", known[i].title);
-        c->better = rank ? 1 : known[i].better;
-    }
+    const char *known = last;
+    c->better = 0;
+    (void)find_known(last, &known, &c->better);
+    if (rank)
+        c->better = 1;
+    snprintf(c->title, sizeof c->title, "%s", title ? title : known);
     c->si = strcmp(last, "parameters") == 0 || strcmp(last, "flops") == 0;
     c->decimals = 4;
 }
@@ -106,18 +105,17 @@ static rt_status fail_column(const rt_table *t, const char *name) {
             near >= 0 ? "; did you mean '" : "", near >= 0 ? names[near] : "", near >= 0 ? "'?" : "");
 }
 
-static rt_status add_listed(rt_table *t, const char *list, bool must) {
+static rt_status add_listed(rt_table *t, const char *list) {
     for (const char *s = list;; s++) {
         const size_t n = strcspn(s, ",");
         char name[96];
         RT_FAIL_IF(n == 0 || n >= sizeof name, RT_E_USAGE, "--metrics: '%s' is not a list of names", list);
         memcpy(name, s, n);
         name[n] = 0;
-        if (any_has(t, name))
-            RT_FAIL_IF(!new_column(t, name, NULL), RT_E_USAGE, "--metrics: more than %d columns",
-                       RT_TABLE_COLUMNS);
-        else if (must)
+        if (!any_has(t, name))
             return fail_column(t, name);
+        RT_FAIL_IF(!new_column(t, name, NULL), RT_E_USAGE, "--metrics: more than %d columns",
+                   RT_TABLE_COLUMNS);
         s += n;
         if (!*s)
             return RT_OK;
@@ -126,15 +124,26 @@ static rt_status add_listed(rt_table *t, const char *list, bool must) {
 
 /* ---- the tables ---- */
 
+/* The usual metrics of the task, and cost. */
+static void add_usual(rt_table *t, bool regression, const rt_table_options *o) {
+    const rt_metric_info *list;
+    const int n = rt_metric_list(&list);
+    for (int i = 0; i < n; i++)
+        if ((list[i].usual || (o->per_class && rt_metric_find("balanced_accuracy", regression) == i)) &&
+            list[i].regression == regression && any_has(t, list[i].name))
+            (void)new_column(t, list[i].name, NULL);
+    (void)new_column(t, "parameters", NULL);
+    (void)new_column(t, "flops", NULL);
+}
+
 static rt_status test_table(rt_table *t, bool regression, const rt_table_options *o, rt_str *out) {
     snprintf(t->title, sizeof t->title, "%s", "");
     t->ncolumns = 0;
     t->members = t->alone = true;
-    RT_TRY(add_listed(t,
-                      o->metrics   ? o->metrics
-                      : regression ? REGRESSION
-                                   : CLASSIFICATION,
-                      o->metrics != NULL));
+    if (o->metrics)
+        RT_TRY(add_listed(t, o->metrics));
+    else
+        add_usual(t, regression, o);
     return rt_table_print(t, o, out);
 }
 
@@ -158,18 +167,17 @@ static rt_status foreign_table(rt_table *t, const char *set, bool regression, co
     return rt_table_print(t, o, out);
 }
 
-static rt_status corrupt_table(rt_table *t, const rt_table_options *o, rt_str *out) {
-    static const char *const names[] = {
-        "accuracy",          "nll", "brier", "ece", "nll_calibrated", "ece_calibrated", "rmse", "entropy",
-        "mutual_information"};
+static rt_status corrupt_table(rt_table *t, bool regression, const rt_table_options *o, rt_str *out) {
+    const rt_metric_info *list;
+    const int n = rt_metric_list(&list);
     char path[128];
     const rt_jval types = rt_jval_get(rt_jval_get(rt_assessment_sets(t->run[0]), "corrupt"), "types");
     snprintf(t->title, sizeof t->title, "corrupt: means over %lld types x %d severities",
              (long long)RT_MAX(rt_jval_len(types), (int64_t)0), RT_SEVERITIES);
     t->ncolumns = 0;
-    for (int i = 0; i < RT_COUNT(names); i++) {
-        snprintf(path, sizeof path, "corrupt.%s_corrupted", names[i]);
-        if (any_defined(t, path))
+    for (int i = 0; i < n; i++) {
+        snprintf(path, sizeof path, "corrupt.%s_corrupted", list[i].name);
+        if (list[i].followed && list[i].regression == regression && any_defined(t, path))
             (void)new_column(t, path, NULL);
     }
     return rt_table_print(t, o, out);
@@ -191,7 +199,8 @@ static rt_status shift_table(rt_table *t, const char *set, const char *metric, c
         if (!c)
             continue;
         c->decimals = 3;
-        c->better = strcmp(metric, "accuracy") == 0 ? 1 : -1;
+        const char *known;
+        (void)find_known(metric, &known, &c->better);
     }
     return t->ncolumns > 0 ? rt_table_print(t, o, out) : RT_OK;
 }
@@ -213,6 +222,77 @@ static rt_status against_table(rt_table *t, const rt_table_options *o, rt_str *o
     return rt_table_print(t, o, out);
 }
 
+/* ---- class by class, when asked for ---- */
+
+static const char *class_name(const rt_assessment *a, int64_t c, char number[24]) {
+    const char *name;
+    snprintf(number, 24, "%lld", (long long)c);
+    return rt_jval_str(rt_jval_at(rt_jval_get(a->root, "classes"), c), &name) ? name : number;
+}
+
+/* Runs side by side, a column for each class. */
+static rt_status class_table(rt_table *t, const char *number, const char *title, int better,
+                             const rt_table_options *o, rt_str *out) {
+    char path[96], text[24];
+    snprintf(t->title, sizeof t->title, "%s", title);
+    t->ncolumns = 0;
+    for (int64_t c = 0; c < RT_TABLE_COLUMNS; c++) {
+        snprintf(path, sizeof path, "test.per_class.%s.%lld", number, (long long)c);
+        if (!any_has(t, path))
+            break;
+        rt_table_column *column = new_column(t, path, class_name(t->run[0], c, text));
+        column->better = better;
+        column->decimals = 3;
+        column->si = better == 0; /* a count */
+    }
+    if (t->ncolumns == 0)
+        return RT_OK;
+    rt_str_append_char(out, '\n');
+    return rt_table_print(t, o, out);
+}
+
+/* Rows by class, columns by the predicted one. */
+static rt_status confusion_table(const rt_assessment *a, const rt_table_options *o, rt_str *out) {
+    const rt_jval matrix = rt_jval_get(rt_jval_get(rt_assessment_sets(a), "test"), "confusion");
+    const int64_t k = rt_jval_len(matrix);
+    char text[24];
+    int width = 5, cell = 6;
+    if (k < 1 || (o->format != RT_TABLE_TEXT && o->format != RT_TABLE_MARKDOWN))
+        return RT_OK;
+    const bool lines = o->format == RT_TABLE_MARKDOWN;
+    for (int64_t c = 0; c < k; c++)
+        width = RT_MAX(width, (int)RT_MIN(strlen(class_name(a, c, text)), (size_t)16));
+    rt_str_appendf(out, "\n%s: rows of a class (down) by the predicted one (across)\n\n", a->info.run);
+    rt_str_appendf(out, lines ? "| %-*s |" : "%-*s ", width, "class");
+    for (int64_t c = 0; c < k; c++)
+        rt_str_appendf(out, lines ? " %*.*s |" : " %*.*s", cell, cell, class_name(a, c, text));
+    rt_str_append(out, lines ? "\n|---|" : "\n");
+    for (int64_t c = 0; lines && c < k; c++)
+        rt_str_append(out, c + 1 < k ? "---:|" : "---:|\n");
+    for (int64_t r = 0; r < k; r++) {
+        rt_str_appendf(out, lines ? "| %-*.16s |" : "%-*.16s ", width, class_name(a, r, text));
+        for (int64_t c = 0; c < k; c++) {
+            int64_t n = 0;
+            (void)rt_jval_i64(rt_jval_at(rt_jval_at(matrix, r), c), &n);
+            rt_str_appendf(out, lines ? " %*lld |" : " %*lld", cell, (long long)n);
+        }
+        rt_str_append_char(out, '\n');
+    }
+    return rt_str_status(out);
+}
+
+static rt_status class_tables(rt_table *t, const rt_table_options *o, rt_str *out) {
+    t->members = t->alone = false;
+    RT_TRY(class_table(t, "rows", "test rows by class", 0, o, out));
+    RT_TRY(class_table(t, "recall", "recall by class: share of its rows that are right", 1, o, out));
+    RT_TRY(class_table(t, "precision", "precision by class: share of the rows called so that are right", 1, o,
+                       out));
+    RT_TRY(class_table(t, "ece", "calibration error of the rows called so", -1, o, out));
+    for (int i = 0; i < t->nruns; i++)
+        RT_TRY(confusion_table(t->run[i], o, out));
+    return RT_OK;
+}
+
 static rt_status small_tables(rt_table *t, bool regression, const rt_table_options *o, rt_str *out) {
     const rt_jval sets = rt_assessment_sets(t->run[0]);
     t->members = t->alone = false;
@@ -228,7 +308,7 @@ static rt_status small_tables(rt_table *t, bool regression, const rt_table_optio
             rt_str_append_char(out, '\n');
             RT_TRY(shift_table(t, set, "nll", o, out));
         } else if (strcmp(set, "corrupt") == 0)
-            RT_TRY(corrupt_table(t, o, out));
+            RT_TRY(corrupt_table(t, regression, o, out));
         else if (strcmp(set, "against") == 0)
             RT_TRY(against_table(t, o, out));
     }
@@ -263,7 +343,7 @@ static rt_status csv_table(rt_table *t, const rt_table_options *o, rt_str *out) 
     t->members = true;
     t->alone = false;
     if (o->metrics)
-        RT_TRY(add_listed(t, o->metrics, true));
+        RT_TRY(add_listed(t, o->metrics));
     for (int i = 0; !o->metrics && i < RT_COUNT(cost); i++)
         (void)new_column(t, cost[i], NULL);
     if (!o->metrics)
@@ -291,6 +371,8 @@ static rt_status task_tables(rt_assessment *const *a, int n, bool regression, co
         goto done;
     }
     RT_TRY_GOTO(test_table(t, regression, o, out));
+    if (o->per_class)
+        RT_TRY_GOTO(class_tables(t, o, out));
     st = small_tables(t, regression, o, out);
 done:
     rt_free(t->run);

@@ -18,30 +18,38 @@ static rt_status meta_text(rt_assessment *a, const rt_model *m, const char *meta
     rt_jdoc *doc = NULL;
     rt_status st = RT_OK;
     *out = NULL;
-    if (text && rt_jdoc_parse(&doc, text, strlen(text), meta) == RT_OK &&
-        rt_jval_str(rt_jval_get(rt_jdoc_root(doc), key), &value))
+    if (text)
+        st = rt_jdoc_parse(&doc, text, strlen(text), meta);
+    if (doc && rt_jval_str(rt_jval_get(rt_jdoc_root(doc), key), &value))
         st = rt_arena_strdup(&a->text, out, value);
     rt_jdoc_destroy(&doc);
-    return st;
+    return st == RT_E_INPUT ? RT_OK : st;
 }
 
-/* metrics.json of a run knows how long training took. */
-static double training_seconds(const char *run) {
+/* metrics.json of a run knows how long training took; NaN if it cannot be read. */
+static rt_status training_seconds(const char *run, double *seconds) {
     char *dir = NULL, *path = NULL;
     uint8_t *text = NULL;
     size_t n;
+    bool found;
     rt_jdoc *doc = NULL;
-    double seconds = NAN;
-    if (rt_path_expand(&dir, run) == RT_OK && rt_path_join(&path, dir, "metrics.json") == RT_OK &&
-        rt_file_exists(path) && rt_file_read(path, METRICS_MAX_BYTES, &text, &n) == RT_OK &&
-        rt_jdoc_parse(&doc, (const char *)text, n, path) == RT_OK)
-        if (!rt_jval_f64(rt_jval_get(rt_jdoc_root(doc), "seconds"), &seconds))
-            seconds = NAN;
+    rt_status st;
+    *seconds = NAN;
+    RT_TRY_GOTO(rt_path_expand(&dir, run));
+    RT_TRY_GOTO(rt_path_join(&path, dir, "metrics.json"));
+    RT_TRY_GOTO(rt_file_find(path, &found));
+    if (!found)
+        goto done;
+    RT_TRY_GOTO(rt_file_read(path, METRICS_MAX_BYTES, &text, &n));
+    RT_TRY_GOTO(rt_jdoc_parse(&doc, (const char *)text, n, path));
+    if (!rt_jval_f64(rt_jval_get(rt_jdoc_root(doc), "seconds"), seconds))
+        *seconds = NAN;
+done:
     rt_jdoc_destroy(&doc);
     rt_free(text);
     rt_free(path);
     rt_free(dir);
-    return seconds;
+    return st == RT_E_INPUT || st == RT_E_IO ? RT_OK : st;
 }
 
 /* Networks trained on labels alone were made by `train`. */
@@ -72,7 +80,7 @@ static rt_status describe(rt_assessment *a, const rt_subject *u) {
     i->networks = rt_model_networks(m);
     i->parameters = i->networks * rt_params_trainable(rt_model_params(m));
     i->flops = i->networks * rt_student_flops(rt_model_student(m));
-    i->training_seconds = training_seconds(u->name);
+    RT_TRY(training_seconds(u->name, &i->training_seconds));
     if (u->regression)
         return RT_OK;
     rt_json j;
@@ -140,6 +148,9 @@ void rt_assessment_write(const rt_assessment *a, rt_json *j, const char *key, bo
     if (i->command)
         rt_json_str(j, "command", i->command);
     rt_json_raw(j, "sets", rt_str_text(&a->sets));
+    const rt_str *const parts[] = {&a->classes, &a->sets, &a->curves, &a->pictures};
+    for (int k = 0; k < RT_COUNT(parts); k++)
+        rt_str_fail(j->out, parts[k]->st);
     if (whole && a->curves.len)
         rt_json_raw(j, "curves", a->curves.p);
     if (whole && a->pictures.len)
@@ -217,11 +228,13 @@ rt_status rt_assessment_read(rt_assessment **out, const char *run) {
     char *dir = NULL, *path = NULL;
     uint8_t *text = NULL;
     size_t n;
+    bool found;
     rt_status st;
     *out = NULL;
     RT_TRY_GOTO(rt_path_expand(&dir, run));
     RT_TRY_GOTO(rt_path_join(&path, dir, "metrics.json"));
-    if (!rt_file_exists(path))
+    RT_TRY_GOTO(rt_file_find(path, &found));
+    if (!found)
         goto done;
     RT_TRY_GOTO(rt_file_read(path, METRICS_MAX_BYTES, &text, &n));
     st = rt_assessment_decode(out, (const char *)text, n, path);

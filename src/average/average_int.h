@@ -21,6 +21,8 @@ typedef struct rt_taps {
     int n;
     rt_tap *tap;
     int64_t batches;
+    const char *what; /* the stage, for progress; all its runs over the batches */
+    int64_t runs, run;
     rt_batch_spec spec;
     int64_t *order;
     float *x, *block; /* one batch; the weights that run */
@@ -39,20 +41,11 @@ void rt_taps_close(rt_taps *t);
 rt_status rt_taps_run(rt_taps *t, const float *block, void (*each)(void *user, const rt_taps *t),
                       void *user) RT_MUST_CHECK;
 
-/* Permutations of `source` (starting from perm) that bring it nearest to target: weight matching. */
-typedef struct rt_matcher rt_matcher;
-rt_status rt_matcher_create(rt_matcher **out, const rt_symmetry *s, const rt_params *params,
-                            rt_pool *pool) RT_MUST_CHECK;
-void rt_matcher_destroy(rt_matcher **m);
-/* perm in and out; *gain (may be NULL): how much <target, permuted source> rose. seed: of the order of
- * visits. */
-rt_status rt_matcher_run(rt_matcher *m, const float *target, const float *source, int64_t *perm,
-                         uint64_t seed, double *gain) RT_MUST_CHECK;
-/* Every model to the mean of the others, or to the mean of those before it, as perms (models, total); the
- * first keeps its numbers. */
-rt_status rt_matcher_many(rt_matcher *m, const float *const *blocks, int models, bool running, int64_t *perms,
-                          uint64_t seed, rt_status (*progress)(void *user, int round, int model),
-                          void *user) RT_MUST_CHECK;
+/* Opens the data of the runs, and finds the rows that they trained on and held out. */
+rt_status rt_average_find_rows(rt_average *a, const char *const *runs) RT_MUST_CHECK;
+
+/* Repair and statistics of what a method left in out; one model needs neither. */
+rt_status rt_average_mend(rt_average *a) RT_MUST_CHECK;
 
 /* The "average" object of metrics.json; pictures go below dir. */
 rt_status rt_average_diagnose(rt_average *a, rt_json *j, const char *dir) RT_MUST_CHECK;

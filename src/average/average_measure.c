@@ -2,127 +2,97 @@
  * average_measure.c - what blocks of weights compute on rows of data: scores, and proof that renumbering a
  * network did not change it.
  *
- * Classification: accuracy and mean -ln p_y; together: of the mean of the probabilities. Regression: the
- * Gaussian's mean negative log-likelihood in the target's own units; together: of the mixture. Sums are taken
- * in the order of the rows, whatever the threads do.
+ * Accuracy and mean negative log-likelihood as `eval` has them (eval/row.c), of each network and of all
+ * together. Sums are taken in the order of the rows, whatever the threads do.
  */
 #include "average/average.h"
 #include "base/alloc.h"
+#include "base/size.h"
 #include <math.h>
 #include <string.h>
 
 enum { MEASURE_BATCH = 256, CHECK_ROWS = 64 };
-static const double SAME = 1e-4, FLOOR = 1e-12;
+static const double SAME = 1e-4;
 
 typedef struct scoring {
     const rt_average *a;
     const rt_subset *set;
     int64_t k;
     int n;
-    rt_average_score *each;
-    double *mean; /* (rows, k) probabilities, or (rows) densities; NULL: not asked for */
-    float *all;   /* (n, rows, k): every output; NULL: not asked for */
+    float *y; /* (rows, n, k): what the n networks say */
+    double done;
 } scoring;
 
-static double density(const rt_average *a, const float *y, double target) {
-    float unit[2] = {y[0], y[1]};
-    rt_model_unscale(a->loaded[0], unit);
-    const double d = target - (double)unit[0], v = (double)unit[1];
-    return exp(-0.5 * d * d / v) / sqrt(2 * M_PI * v);
-}
-
-/* Adds one row's probabilities to `mean` (may be NULL) and its score to s. */
-static void score_classes(const float *y, int64_t k, int32_t label, int n, rt_average_score *s,
-                          double *mean) {
-    double top = (double)y[0], sum = 0;
-    int64_t best = 0;
-    for (int64_t j = 1; j < k; j++)
-        if (y[j] > y[best])
-            best = j;
-    top = (double)y[best];
-    for (int64_t j = 0; j < k; j++)
-        sum += exp((double)y[j] - top);
-    s->accuracy += best == label;
-    s->loss += log(sum) + top - (double)y[label];
-    for (int64_t j = 0; mean && j < k; j++)
-        mean[j] += exp((double)y[j] - top) / sum / n;
-}
-
 static void take(void *user, int network, int64_t row, int64_t n, const float *y, int64_t stride) {
-    (void)stride;
     scoring *s = user;
-    if (s->all)
-        memcpy(s->all + (network * s->set->n + row) * s->k, y, (size_t)(n * s->k) * sizeof *y);
-    for (int64_t r = 0; s->each && r < n; r++) {
-        const int64_t i = s->set->index[row + r];
-        if (s->a->regression) {
-            const double p = density(s->a, y + r * s->k, (double)s->set->part->target[i]);
-            s->each[network].loss += -log(fmax(p, FLOOR));
-            if (s->mean)
-                s->mean[row + r] += p / s->n;
-        } else {
-            score_classes(y + r * s->k, s->k, s->set->part->label[i], s->n, &s->each[network],
-                          s->mean ? s->mean + (row + r) * s->k : NULL);
-        }
+    s->done += (double)n / (double)(s->n * s->set->n);
+    if (s->a->hooks && s->a->hooks->progress && s->a->stage)
+        s->a->hooks->progress(s->a->hooks->user, s->a->stage, s->done);
+    for (int64_t r = 0; r < n; r++)
+        rt_model_answer(s->a->loaded[0], y + r * s->k, stride, s->y + ((row + r) * s->n + network) * s->k);
+}
+
+/* The first of m rows of logits becomes their mean. */
+static void mean_logits(float *y, int m, int64_t k) {
+    for (int64_t j = 0; j < k; j++) {
+        double sum = 0;
+        for (int i = 0; i < m; i++)
+            sum += (double)y[i * k + j];
+        y[j] = (float)(sum / m);
     }
 }
 
-static rt_average_score score_together(const scoring *s) {
-    rt_average_score t = {0};
+/* Means over the rows, of networks [first, first + m) as one prediction. */
+static rt_status score(const scoring *s, int first, int m, rt_average_score *out) {
+    rt_reading how = rt_model_reading(s->a->loaded[0]);
+    const rt_part *p = s->set->part;
+    rt_row row;
+    *out = (rt_average_score){0};
+    const bool logits = m > 1 && rt_average_mean_logits(s->a);
+    how.m = logits ? 1 : m;
+    RT_TRY(rt_row_init(&row, how));
     for (int64_t r = 0; r < s->set->n; r++) {
         const int64_t i = s->set->index[r];
-        if (s->a->regression) {
-            t.loss += -log(fmax(s->mean[r], FLOOR));
-            continue;
-        }
-        const double *p = s->mean + r * s->k;
-        int64_t best = 0;
-        for (int64_t j = 1; j < s->k; j++)
-            if (p[j] > p[best])
-                best = j;
-        t.accuracy += best == s->set->part->label[i];
-        t.loss += -log(fmax(p[s->set->part->label[i]], FLOOR));
+        float *y = s->y + (r * s->n + first) * s->k;
+        if (logits)
+            mean_logits(y, m, s->k);
+        const bool good = rt_row_read(&row, y);
+        const double truth = s->a->regression ? (double)p->target[i] : (double)p->label[i];
+        out->loss += (good ? rt_row_nll(&row, truth) : NAN) / (double)s->set->n;
+        out->accuracy += (s->a->regression ? (double)NAN : (double)row.top == truth) / (double)s->set->n;
     }
-    return t;
+    rt_row_deinit(&row);
+    return RT_OK;
 }
 
 static rt_status predict(scoring *s, const float *const *blocks) {
     rt_predictor *p = NULL;
-    int64_t *order = NULL;
     const rt_average *a = s->a;
+    size_t floats;
     rt_status st;
-    RT_TRY_GOTO(rt_calloc(&order, (size_t)s->set->n, sizeof *order));
-    for (int64_t i = 0; i < s->set->n; i++)
-        order[i] = i;
+    if (!rt_size_mul((size_t)s->set->n, (size_t)s->n * (size_t)s->k, &floats))
+        RT_FAIL_GOTO(RT_E_MEMORY, "%s: predictions are too large", a->c->data);
+    RT_TRY_GOTO(rt_calloc(&s->y, floats, sizeof *s->y));
     RT_TRY_GOTO(rt_predictor_create(&p, a->student, a->params, RT_MIN((int64_t)MEASURE_BATCH, s->set->n),
                                     s->n, a->pool));
-    st = rt_predictor_run(p, s->set, order, blocks, s->n, take, s, a->hooks ? a->hooks->stop : NULL);
+    st = rt_predictor_run(p, s->set, blocks, s->n, take, s, a->hooks ? a->hooks->stop : NULL);
 done:
     rt_predictor_destroy(&p);
-    rt_free(order);
     return st;
-}
-
-static rt_average_score mean_of(rt_average_score s, int64_t rows, bool regression) {
-    return (rt_average_score){regression ? NAN : s.accuracy / (double)rows, s.loss / (double)rows};
 }
 
 rt_status rt_average_measure(const rt_average *a, const rt_subset *set, const float *const *blocks, int n,
                              rt_average_score *each, rt_average_score *together) {
-    scoring s = {.a = a, .set = set, .n = n, .k = rt_model_outputs(a->loaded[0]), .each = each};
+    scoring s = {.a = a, .set = set, .n = n, .k = rt_model_outputs(a->loaded[0])};
     rt_status st;
     RT_FAIL_IF(set->n < 1, RT_E_INPUT, "%s has no rows to judge by", a->c->data);
-    for (int i = 0; i < n; i++)
-        each[i] = (rt_average_score){0};
-    if (together)
-        RT_TRY(rt_calloc(&s.mean, (size_t)(set->n * s.k), sizeof *s.mean));
     RT_TRY_GOTO(predict(&s, blocks));
     for (int i = 0; i < n; i++)
-        each[i] = mean_of(each[i], set->n, a->regression);
+        RT_TRY_GOTO(score(&s, i, 1, &each[i]));
     if (together)
-        *together = mean_of(score_together(&s), set->n, a->regression);
+        st = score(&s, 0, n, together);
 done:
-    rt_free(s.mean);
+    rt_free(s.y);
     return st;
 }
 
@@ -143,12 +113,12 @@ static rt_status check_same(const rt_average *a, int model) {
     scoring s = {.a = a, .set = &rows, .n = 2, .k = rt_model_outputs(a->loaded[0])};
     rt_status st;
     RT_TRY_GOTO(rt_average_rows(a, CHECK_ROWS, &rows));
-    RT_TRY_GOTO(rt_calloc(&s.all, (size_t)(2 * rows.n * s.k), sizeof *s.all));
     RT_TRY_GOTO(predict(&s, blocks));
     double most = 0, size = 0;
     for (int64_t i = 0; i < rows.n * s.k; i++) {
-        most = fmax(most, fabs((double)s.all[i] - (double)s.all[rows.n * s.k + i]));
-        size = fmax(size, fabs((double)s.all[i]));
+        const float *y = s.y + i / s.k * 2 * s.k + i % s.k; /* of the one, and k floats on, of the other */
+        most = fmax(most, fabs((double)y[0] - (double)y[s.k]));
+        size = fmax(size, fabs((double)y[0]));
     }
     if (!(most <= SAME * size))
         RT_FAIL_GOTO(
@@ -158,7 +128,7 @@ static rt_status check_same(const rt_average *a, int model) {
             a->names[model], most, size);
 done:
     rt_subset_deinit(&rows);
-    rt_free(s.all);
+    rt_free(s.y);
     return st;
 }
 
@@ -170,9 +140,12 @@ rt_status rt_average_align(rt_average *a, int model) {
 }
 
 void rt_average_mean(rt_average *a) {
-    int used = 0;
-    for (int m = 0; m < a->models; m++)
-        used += a->used[m];
+    const int used = rt_average_used(a);
+    for (int m = 0; m < a->models && used == 1; m++)
+        if (a->used[m])
+            memcpy(a->out, rt_average_block(a, m), (size_t)a->floats * sizeof *a->out); /* to the bit */
+    if (used == 1)
+        return;
     for (int64_t i = 0; i < a->floats; i++) {
         double sum = 0;
         for (int m = 0; m < a->models; m++)

@@ -6,7 +6,7 @@
  * inputs, the same outputs in the same order. Whatever differs is refused with both sides named. Dropout may
  * differ: it is no part of what a trained network computes, and the network used here has none.
  */
-#include "average/average.h"
+#include "average/average_int.h"
 #include "base/alloc.h"
 #include <math.h>
 #include <stdio.h>
@@ -54,6 +54,10 @@ static rt_status check_architecture(const rt_model *a, const rt_model *b, const 
 }
 
 static rt_status check_preprocessing(const rt_model *a, const rt_model *b, const char *x, const char *y) {
+    const char *s = rt_model_like(a).table, *t = rt_model_like(b).table;
+    RT_FAIL_IF((s == NULL) != (t == NULL) || (s && strcmp(s, t) != 0), RT_E_INPUT,
+               "%s and %s make different inputs of a table's columns: they were trained on different rows", x,
+               y);
     const rt_arch_config *p = rt_net_config(rt_model_net(a)), *q = rt_net_config(rt_model_net(b));
     RT_FAIL_IF((p->norm == 0) != (q->norm == 0), RT_E_INPUT, "%s standardises its inputs and %s does not",
                p->norm ? x : y, p->norm ? y : x);
@@ -169,18 +173,11 @@ static rt_status make_network(rt_average *a) {
     return RT_OK;
 }
 
-static rt_status open_data(rt_average *a) {
-    const rt_config *c = a->c;
-    RT_TRY(
-        rt_dataset_open(&a->data, c->data, (rt_data_options){.seed = (uint64_t)c->seed, .limit = c->limit}));
-    RT_TRY(rt_model_check_data(a->loaded[0], a->data));
-    return rt_split_rows(c, rt_dataset_train(a->data), &a->train, &a->valid);
-}
-
 rt_status rt_average_open(rt_average *a, const rt_config *c, const char *const *runs, int nruns,
                           rt_pool *pool, const rt_average_hooks *hooks) {
     memset(a, 0, sizeof *a);
-    a->c = c;
+    a->config = *c;
+    a->c = &a->config;
     a->pool = pool;
     a->hooks = hooks;
     rt_status st = load_runs(a, runs, nruns);
@@ -191,7 +188,7 @@ rt_status rt_average_open(rt_average *a, const rt_config *c, const char *const *
     if (st == RT_OK)
         st = make_network(a);
     if (st == RT_OK)
-        st = open_data(a);
+        st = rt_average_find_rows(a, runs);
     if (st != RT_OK)
         rt_average_close(a);
     return st;
@@ -219,8 +216,12 @@ void rt_average_close(rt_average *a) {
     rt_subset_deinit(&a->train);
     rt_subset_deinit(&a->valid);
     rt_dataset_destroy(&a->data);
-    for (int i = 0; i < a->nloaded; i++)
+    for (int i = 0; i < a->nloaded; i++) {
         rt_model_destroy(&a->loaded[i]);
+        if (a->runs)
+            rt_config_deinit(&a->runs[i].config);
+    }
+    rt_free(a->runs);
     rt_free(a->loaded);
     memset(a, 0, sizeof *a);
 }

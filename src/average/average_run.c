@@ -80,14 +80,15 @@ static rt_status score_all(rt_average *a, rt_average_result *r) {
     const rt_part *part = rt_dataset_test(a->data);
     rt_subset test = {0};
     rt_status st = RT_OK;
-    RT_TRY(rt_average_progress(a, "measuring", NAN));
+    a->stage = "measuring";
     if (a->valid.n > 0)
-        RT_TRY(score(a, &a->valid, &r->valid));
+        RT_TRY_GOTO(score(a, &a->valid, &r->valid));
     if (part->n == 0 || part == a->train.part)
-        return RT_OK;
+        goto done;
     RT_TRY_GOTO(rt_subset_all(&test, part));
     st = score(a, &test, &r->test);
 done:
+    a->stage = NULL;
     rt_subset_deinit(&test);
     return st;
 }
@@ -201,6 +202,8 @@ static rt_status write_metrics(rt_average *a, const rt_run_dir *dir, const rt_av
     rt_status st = rt_average_diagnose(a, &j, dir->path);
     rt_average_write_scores(&j, r);
     rt_json_object_end(&j);
+    if (a->warning[0])
+        rt_json_str(&j, "warning", a->warning);
     rt_json_f64(&j, "seconds", rt_time_now() - started);
     rt_json_object_end(&j);
     rt_str_append_char(&text, '\n');
@@ -222,20 +225,29 @@ static rt_status write_run(rt_average *a, rt_average_result *r, double started) 
     RT_TRY_GOTO(save_model(a, &dir));
     st = write_metrics(a, &dir, r, started);
 done:
+    if (st != RT_OK && rt_run_dir_clear(&dir) != RT_OK) /* half a run is none */
+        st = RT_E_IO;
     rt_free(pictures);
     rt_run_dir_close(&dir);
     return st;
 }
 
-/* Nobody named a method: perm, where there are labels to learn from. */
-static rt_status choose_method(rt_config *c, const rt_average *a) {
-    const bool learn = !a->regression && a->train.n > 0 && a->sym.groups > 0;
-    if (rt_config_is_set(c, "method"))
+rt_status rt_average_mend(rt_average *a) {
+    if (rt_average_used(a) == 1)
         return RT_OK;
-    return rt_config_set(c, RT_VERB_AVERAGE, "method", learn ? "perm" : "match", "default", false);
+    if (a->c->repair && !a->keep_scale)
+        RT_TRY(rt_average_repair(a, a->out));
+    return rt_average_refresh_bn(a, a->out, 0);
 }
 
-rt_status rt_average_run(rt_config *c, const char *const *runs, int nruns, rt_pool *pool,
+/* Nobody named a method: perm, where there are labels to learn from. */
+static void choose_method(rt_average *a) {
+    const bool learn = !a->regression && a->train.n > 0 && a->sym.groups > 0;
+    if (!rt_config_is_set(a->c, "method"))
+        a->config.method = learn ? "perm" : "match";
+}
+
+rt_status rt_average_run(const rt_config *c, const char *const *runs, int nruns, rt_pool *pool,
                          const rt_average_hooks *hooks, rt_average_result *out) {
     const double started = rt_time_now();
     const rt_average_method *method;
@@ -246,27 +258,33 @@ rt_status rt_average_run(rt_config *c, const char *const *runs, int nruns, rt_po
     RT_TRY(rt_run_dir_check(c->out, false, c->force));
     RT_TRY(rt_average_open(&a, c, runs, nruns, pool, hooks));
     rt_status st;
-    RT_TRY_GOTO(choose_method(c, &a));
-    RT_TRY_GOTO(find_method(&method, c->method));
+    choose_method(&a);
+    RT_TRY_GOTO(find_method(&method, a.c->method));
+    out->method = method->name;
     RT_TRY_GOTO(method->run(&a));
-    if (c->repair && !a.keep_scale) {
-        RT_TRY_GOTO(rt_average_progress(&a, "repairing", NAN));
-        RT_TRY_GOTO(rt_average_repair(&a, a.out));
-    }
-    if (c->refresh_bn && rt_average_has_bn(&a)) {
-        RT_TRY_GOTO(rt_average_progress(&a, "estimating statistics", NAN));
-        RT_TRY_GOTO(rt_average_refresh_bn(&a, a.out, 0));
-    }
+    RT_TRY_GOTO(rt_average_mend(&a));
+    out->used = rt_average_used(&a);
     out->regression = a.regression;
     out->distilled = a.distilled;
+    memcpy(out->warning, a.warning, sizeof out->warning);
     RT_TRY_GOTO(score_all(&a, out));
     out->models = a.models;
-    for (int m = 0; m < a.models; m++)
-        out->used += a.used[m];
     out->parameters = rt_params_trainable(a.params);
     st = write_run(&a, out, started);
     out->seconds = rt_time_now() - started;
 done:
     rt_average_close(&a);
     return st;
+}
+
+void rt_average_result_write(const rt_average_result *r, const char *run, rt_json *j) {
+    rt_json_str(j, "run", run);
+    rt_json_str(j, "method", r->method);
+    rt_json_i64(j, "models", r->models);
+    rt_json_i64(j, "used", r->used);
+    rt_json_i64(j, "parameters", r->parameters);
+    rt_json_bool(j, "distilled", r->distilled);
+    if (r->warning[0])
+        rt_json_str(j, "warning", r->warning);
+    rt_average_write_scores(j, r);
 }

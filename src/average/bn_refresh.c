@@ -7,7 +7,8 @@
  *
  *     mean = (1/B) sum_b mean_b          variance = (1/B) sum_b var_b (unbiased)
  *
- * over the batches replace the running statistics: PyTorch's cumulative mean (momentum None).
+ * over the batches replace the running statistics: PyTorch's cumulative mean (momentum None). The rows are those
+ * that the models were trained on, augmented as they were. What is one model, and no mean, keeps its own.
  */
 #include "average/average_int.h"
 #include "base/alloc.h"

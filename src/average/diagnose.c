@@ -238,6 +238,15 @@ done:
     return st;
 }
 
+/* Over layers and all models but the first, which keeps its numbers. */
+static double mean_entropy(const rt_average *a) {
+    double sum = 0;
+    for (int m = 1; m < a->models; m++)
+        for (int g = 0; g < a->sym.groups; g++)
+            sum += row_entropy(a, m, g);
+    return sum / ((a->models - 1) * (double)a->sym.groups);
+}
+
 rt_status rt_average_diagnose(rt_average *a, rt_json *j, const char *dir) {
     int left = PICTURES_MAX;
     rt_json_str(j, "method", a->c->method);
@@ -258,6 +267,7 @@ rt_status rt_average_diagnose(rt_average *a, rt_json *j, const char *dir) {
         rt_json_object_end(j);
     }
     rt_json_array_end(j);
+    rt_json_f64_or(j, "row_entropy", mean_entropy(a), "nothing can be renumbered");
     rt_json_array_begin(j, "layers");
     for (int g = 0; g < a->sym.groups; g++) {
         RT_TRY(rt_average_progress(a, "comparing layers", (double)g / a->sym.groups));

@@ -61,12 +61,13 @@ rt_status rt_perm_distill(const rt_average *a, const rt_perm_distillation *d, fl
                                 .shuffle = true,
                                 .drop_last = true,
                                 .augment = d->augment};
-    const rt_distill_config what = {.student = a->student,
-                                    .objective = rt_objective_find("kd"),
-                                    .teachers = a->models,
-                                    .teacher_net = rt_student_net(a->student),
-                                    .teacher_params = a->params,
-                                    .options = {.alpha = d->alpha}};
+    const rt_distill_config what = {
+        .student = a->student,
+        .objective = rt_objective_find("kd"),
+        .teachers = a->models,
+        .teacher_net = rt_student_net(a->student),
+        .teacher_params = a->params,
+        .options = {.alpha = d->alpha, .teacher_logits = rt_average_mean_logits(a)}};
     const rt_step_options o = {.batch = spec.batch,
                                .members = 1,
                                .optimiser = "adam",

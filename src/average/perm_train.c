@@ -32,7 +32,7 @@ static void machine_deinit(machine *m) {
 static rt_status machine_start(machine *m, const rt_perm_models *w, const float *x, float *state,
                                rt_pool *pool) {
     const int slots = rt_params_count(w->params);
-    RT_TRY(rt_plan_compile(&m->plan, m->p.g, (rt_plan_options){0}));
+    RT_TRY(rt_plan_compile(&m->plan, m->p.g, (rt_plan_options){.v3 = rt_params_v3(w->params)}));
     RT_TRY(rt_exec_create(&m->exec, m->plan, pool));
     for (int k = 0; k < slots; k++) {
         const int64_t at = rt_params_get(w->params, k)->offset;

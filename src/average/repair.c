@@ -64,9 +64,8 @@ static void rescale(const rt_average *a, const rt_tap *tap, float *block, const 
 }
 
 static rt_status repair(const rt_average *a, rt_taps *t, float *block, moments *now, double *want) {
-    int used = 0;
-    for (int m = 0; m < a->models; m++)
-        used += a->used[m];
+    const int used = rt_average_used(a);
+    t->runs = used + t->n;
     for (int m = 0; m < a->models; m++) {
         if (!a->used[m])
             continue;

@@ -3,7 +3,7 @@
  *
  * A tap is the pair (sum x, sum x^2) per channel of some value; the operation is the one batch normalisation
  * has for its own statistics. Rows come in a fixed shuffled order (files may be sorted by class), in whole
- * batches.
+ * batches, augmented as the models saw them: statistics of plain images are others.
  */
 #include "average/average_int.h"
 #include "base/alloc.h"
@@ -33,6 +33,7 @@ static rt_status begin(rt_taps *t, const rt_average *a, int64_t rows, bool train
                               .batch = RT_MIN((int64_t)TAP_BATCH, n),
                               .shuffle = true,
                               .drop_last = true};
+    RT_TRY(rt_augment_parse(&t->spec.augment, a->c->augment));
     t->batches = n / t->spec.batch;
     RT_TRY(rt_calloc(&t->order, (size_t)a->train.n, sizeof *t->order));
     rt_batch_order(&t->spec, (uint64_t)a->c->seed, 0, t->order);
@@ -48,7 +49,7 @@ static rt_status finish(rt_taps *t) {
     RT_TRY(rt_graph_status(t->g));
     if (t->n == 0)
         return RT_OK;
-    RT_TRY(rt_plan_compile(&t->plan, t->g, (rt_plan_options){0}));
+    RT_TRY(rt_plan_compile(&t->plan, t->g, (rt_plan_options){.v3 = rt_params_v3(t->a->params)}));
     RT_TRY(rt_exec_create(&t->exec, t->plan, t->a->pool));
     for (int i = 0; i < rt_params_count(t->a->params); i++)
         rt_exec_bind_param(t->exec, i, t->block + rt_params_get(t->a->params, i)->offset);
@@ -87,6 +88,7 @@ static rt_status find_norms(rt_taps *t) {
 
 rt_status rt_taps_of_norms(rt_taps *t, const rt_average *a, int64_t rows) {
     rt_status st = begin(t, a, rows, true);
+    t->what = "estimating statistics";
     if (st == RT_OK)
         st = find_norms(t);
     if (st == RT_OK)
@@ -131,6 +133,7 @@ static rt_status find_units(rt_taps *t) {
 
 rt_status rt_taps_of_units(rt_taps *t, const rt_average *a, int64_t rows) {
     rt_status st = begin(t, a, rows, false);
+    t->what = "repairing";
     if (st == RT_OK)
         st = find_units(t);
     if (st == RT_OK)
@@ -142,10 +145,10 @@ rt_status rt_taps_of_units(rt_taps *t, const rt_average *a, int64_t rows) {
 
 rt_status rt_taps_run(rt_taps *t, const float *block, void (*each)(void *user, const rt_taps *t),
                       void *user) {
-    const volatile sig_atomic_t *stop = t->a->hooks ? t->a->hooks->stop : NULL;
+    const double all = (double)(t->batches * RT_MAX(t->runs, 1)), from = (double)(t->batches * t->run++);
     memcpy(t->block, block, (size_t)t->a->floats * sizeof *block);
     for (int64_t i = 0; i < t->batches && t->n > 0; i++) {
-        RT_FAIL_IF(stop && *stop, RT_E_INTERRUPTED, "interrupted while averaging");
+        RT_TRY(rt_average_progress(t->a, t->what, (from + (double)i) / all));
         rt_batch_fill(&t->spec, (uint64_t)t->a->c->seed, 0, i, t->order, t->x, NULL, NULL, NULL);
         rt_exec_run(&t->exec, &(rt_run){.step = (uint64_t)i}, 1, t->a->pool);
         each(user, t);

@@ -15,6 +15,7 @@
 
 enum { ALIGN = 64, PREFIX = 64 };
 
+static atomic_uint_fast64_t max_bytes;
 static atomic_uint_fast64_t live_blocks, live_bytes, peak_bytes, total_calls;
 static _Atomic(rt_alloc_hook) hook_fn;
 static _Atomic(void *) hook_user;
@@ -35,6 +36,10 @@ rt_status rt_alloc(void *out_pp, size_t bytes) {
     rt_alloc_hook hook = atomic_load_explicit(&hook_fn, memory_order_acquire);
     bool allowed = !hook || hook(atomic_load_explicit(&hook_user, memory_order_relaxed), call, bytes);
 
+    const uint64_t limit = rt_alloc_limit(), live = atomic_load_explicit(&live_bytes, memory_order_relaxed);
+    RT_FAIL_IF(limit > 0 && (bytes > limit || live > limit - bytes), RT_E_MEMORY,
+               "out of memory: %zu bytes wanted, %llu in use, and the limit is %llu (--max-memory)", bytes,
+               (unsigned long long)live, (unsigned long long)limit);
     size_t total;
     unsigned char *p = NULL;
     /* No object is larger than PTRDIFF_MAX; sanitizers' allocators end the process when asked for one. */
@@ -91,4 +96,12 @@ void rt_alloc_get_stats(rt_alloc_stats *out) {
 void rt_alloc_set_hook(rt_alloc_hook hook, void *user) {
     atomic_store_explicit(&hook_user, user, memory_order_relaxed);
     atomic_store_explicit(&hook_fn, hook, memory_order_release);
+}
+
+void rt_alloc_set_limit(uint64_t bytes) {
+    atomic_store_explicit(&max_bytes, bytes, memory_order_relaxed);
+}
+
+uint64_t rt_alloc_limit(void) {
+    return atomic_load_explicit(&max_bytes, memory_order_relaxed);
 }

@@ -23,6 +23,10 @@ typedef struct rt_alloc_stats {
 } rt_alloc_stats;
 void rt_alloc_get_stats(rt_alloc_stats *out);
 
+/* Most bytes that may be live at once; what would exceed it fails before anything is taken. 0: no limit. */
+void rt_alloc_set_limit(uint64_t bytes);
+uint64_t rt_alloc_limit(void);
+
 /* Called before every allocation with its running number (from 1); returning false makes it fail. NULL
  * removes. */
 typedef bool (*rt_alloc_hook)(void *user, uint64_t call, size_t bytes);

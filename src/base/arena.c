@@ -80,3 +80,8 @@ rt_status rt_arena_strdup(rt_arena *a, const char **out, const char *s) {
     *out = p;
     return RT_OK;
 }
+
+rt_status rt_arena_text(rt_arena *a, const char **out, const rt_str *s) {
+    RT_TRY(rt_str_get(s, out));
+    return rt_arena_strdup(a, out, *out);
+}

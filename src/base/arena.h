@@ -4,7 +4,7 @@
 #ifndef RT_BASE_ARENA_H
 #define RT_BASE_ARENA_H
 
-#include "base/status.h"
+#include "base/str.h"
 
 typedef struct rt_arena {
     struct rt_arena_chunk *head;
@@ -15,5 +15,6 @@ void rt_arena_init(rt_arena *a);
 void rt_arena_deinit(rt_arena *a);
 rt_status rt_arena_alloc(rt_arena *a, void *out_pp, size_t bytes) RT_MUST_CHECK; /* zeroed, 16-byte aligned */
 rt_status rt_arena_strdup(rt_arena *a, const char **out, const char *s) RT_MUST_CHECK;
+rt_status rt_arena_text(rt_arena *a, const char **out, const rt_str *s) RT_MUST_CHECK; /* or its failure */
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/file_int.h"
 #include "base/size.h"
+#include "base/stop.h"
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -18,22 +19,29 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { RETRY_MAX = 100 };
+enum { RETRY_MAX = 100, READ_MAX = 16 << 20 };
 
-static int posix_open(const char *path, int flags, mode_t mode) {
-    return open(path, flags, mode);
+static int posix_openat(int dir, const char *path, int flags, mode_t mode) {
+    return openat(dir, path, flags, mode);
+}
+static int posix_renameat(int dir, const char *from, const char *to) {
+    return renameat(dir, from, dir, to);
+}
+static int posix_unlinkat(int dir, const char *path) {
+    return unlinkat(dir, path, 0);
 }
 
 const rt_io rt_io_posix = {
-    .open = posix_open,
+    .openat = posix_openat,
     .read = read,
     .write = write,
     .fsync = fsync,
     .close = close,
-    .rename = rename,
-    .unlink = unlink,
-    .mkdir = mkdir,
+    .renameat = posix_renameat,
+    .unlinkat = posix_unlinkat,
+    .mkdirat = mkdirat,
     .fstat = fstat,
+    .fstatat = fstatat,
 };
 
 static _Atomic(const rt_io *) current_io = &rt_io_posix;
@@ -54,9 +62,9 @@ void rt_io_set(const rt_io *io) {
         while ((result) < 0 && errno == EINTR && ++tries_ < RETRY_MAX);                                      \
     } while (0)
 
-int rt_io_open(const char *path, int flags, mode_t mode) {
+int rt_io_open(int dir, const char *path, int flags, mode_t mode) {
     int fd;
-    RETRY(fd, rt_io_get()->open(path, flags | O_CLOEXEC, mode));
+    RETRY(fd, rt_io_get()->openat(dir, path, flags | O_CLOEXEC, mode));
     return fd;
 }
 
@@ -78,15 +86,27 @@ int rt_io_fstat(int fd, struct stat *info) {
     return r;
 }
 
-int rt_io_unlink(const char *path) {
+int rt_io_stat(int dir, const char *path, struct stat *info, int flags) {
     int r;
-    RETRY(r, rt_io_get()->unlink(path));
+    RETRY(r, rt_io_get()->fstatat(dir, path, info, flags));
     return r;
 }
 
-int rt_io_rename(const char *from, const char *to) {
+int rt_io_mkdir(int dir, const char *path) {
     int r;
-    RETRY(r, rt_io_get()->rename(from, to));
+    RETRY(r, rt_io_get()->mkdirat(dir, path, 0777));
+    return r;
+}
+
+int rt_io_unlink(int dir, const char *path) {
+    int r;
+    RETRY(r, rt_io_get()->unlinkat(dir, path));
+    return r;
+}
+
+int rt_io_rename(int dir, const char *from, const char *to) {
+    int r;
+    RETRY(r, rt_io_get()->renameat(dir, from, to));
     return r;
 }
 
@@ -153,7 +173,9 @@ static rt_status read_to_end(int fd, const char *path, size_t hint, size_t max_b
             RT_TRY_GOTO(rt_realloc(&buf, len, bigger));
             cap = bigger;
         }
-        ssize_t k = rt_io_read(fd, buf + len, cap - 1 - len);
+        if (len >= READ_MAX) /* a small file is read faster than it is refused */
+            RT_TRY_GOTO(rt_stop_check("reading", path));
+        ssize_t k = rt_io_read(fd, buf + len, RT_MIN(cap - 1 - len, (size_t)READ_MAX));
         if (k < 0)
             RT_FAIL_GOTO(read_failure(errno), "%s: cannot read at offset %zu: %s", path, len,
                          strerror(errno));
@@ -176,7 +198,7 @@ rt_status rt_file_read(const char *path, size_t max_bytes, uint8_t **data, size_
     *data = NULL;
     *n = 0;
     /* Not blocking: opening a pipe without a writer would hang before it can be refused. */
-    int fd = rt_io_open(path, O_RDONLY | O_NONBLOCK, 0);
+    int fd = rt_io_open(AT_FDCWD, path, O_RDONLY | O_NONBLOCK, 0);
     RT_FAIL_IF(fd < 0, read_failure(errno), "%s: cannot open: %s", path, strerror(errno));
     rt_status st;
     struct stat info;
@@ -195,21 +217,45 @@ done:
     return st;
 }
 
+static rt_status find(const char *path, bool dir, bool *found) {
+    struct stat info;
+    int r = rt_io_stat(AT_FDCWD, path, &info, 0), err = r == 0 ? 0 : errno;
+    *found = r == 0 && !!S_ISDIR(info.st_mode) == dir;
+    RT_FAIL_IF(err && err != ENOENT && err != ENOTDIR, read_failure(err),
+               "%s: cannot tell whether it is there: %s", path, strerror(err));
+    return RT_OK;
+}
+
+rt_status rt_file_find(const char *path, bool *found) {
+    return find(path, false, found);
+}
+
+rt_status rt_dir_find(const char *path, bool *found) {
+    return find(path, true, found);
+}
+
 bool rt_file_exists(const char *path) {
     struct stat info;
-    return stat(path, &info) == 0 && !S_ISDIR(info.st_mode);
+    return rt_io_stat(AT_FDCWD, path, &info, 0) == 0 && !S_ISDIR(info.st_mode);
 }
 
 bool rt_dir_exists(const char *path) {
     struct stat info;
-    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    return rt_io_stat(AT_FDCWD, path, &info, 0) == 0 && S_ISDIR(info.st_mode);
+}
+
+rt_status rt_file_remove(const char *path) {
+    rt_place p;
+    rt_status st = rt_place_open(&p, path);
+    if (st == RT_OK && rt_io_unlink(p.dir, p.name) != 0 && errno != ENOENT)
+        st = rt_error_set(RT_E_IO, __FILE__, __LINE__, "%s: cannot be removed: %s", path, strerror(errno));
+    rt_place_close(&p);
+    return st;
 }
 
 /* Makes the last directory of the path, and its name in the parent durable. */
 static rt_status make_one(const char *path) {
-    int r;
-    RETRY(r, rt_io_get()->mkdir(path, 0777));
-    if (r != 0) {
+    if (rt_io_mkdir(AT_FDCWD, path) != 0) {
         int err = errno;
         if (err == EEXIST && rt_dir_exists(path))
             return RT_OK; /* somebody else was faster */
@@ -217,7 +263,7 @@ static rt_status make_one(const char *path) {
     }
     char *parent;
     RT_TRY(rt_path_dir(&parent, path));
-    int fd = rt_io_open(parent, O_RDONLY | O_DIRECTORY, 0);
+    int fd = rt_io_open(AT_FDCWD, parent, O_RDONLY | O_DIRECTORY, 0);
     int err = 0;
     if (fd >= 0) { /* a parent that may be written but not read cannot be synced; that is no reason to fail */
         err = rt_io_sync_dir_fd(fd) < 0 ? errno : 0;
@@ -230,6 +276,10 @@ static rt_status make_one(const char *path) {
 
 rt_status rt_dir_make(const char *path) {
     RT_FAIL_IF(!*path, RT_E_USAGE, "directory name is empty");
+    bool made;
+    RT_TRY(rt_place_make_dir(path, &made));
+    if (made)
+        return RT_OK;
     char *copy = NULL;
     RT_TRY(rt_path_join(&copy, NULL, path));
     rt_status st = RT_OK;

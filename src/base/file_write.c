@@ -1,10 +1,11 @@
 /*
  * file_write.c - durable writing: replacement of a file, an append-only log, the lock of a directory.
  *
- *     open DIR/.NAME.tmp-PID-COUNTER     same directory, hence same file system; never an existing file
+ *     open DIR                           and keep it: all that follows is done in this very directory
+ *     open DIR/.NAME.tmp-PID-COUNTER     same directory, hence same file system; never an existing file. It is
+ *                                        locked as long as its writer lives
  *     write ... write, fsync, close      data is on disk before it gets the name; a failed fsync is final:
  *                                        the kernel may have dropped the pages, a second fsync would lie
- *     open DIR                           before the rename, so that a failure here still leaves the old file
  *     rename                             the moment of replacement
  *     fsync DIR                          the name is on disk; if this fails the new file is in place but may
  *                                        be lost in a power cut, and the caller is told that the save failed
@@ -15,7 +16,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/file_int.h"
-#include "base/str.h"
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -28,68 +29,69 @@
 enum { BUFFER = 1 << 16, NAME_TRIES = 100 };
 
 struct rt_writer {
-    char *path, *dir, *temp;
-    int fd; /* -1: closed */
+    char *path;
+    rt_place at;    /* its directory, and its name there */
+    char temp[256]; /* name of the temporary file, there, too */
+    int fd;         /* -1: closed */
     bool temp_exists;
     rt_status st; /* first failure; the commit then fails too */
     size_t len;
     uint8_t buf[BUFFER];
 };
 
+static atomic_int writers_open;
+
+int rt_writers_open(void) {
+    return atomic_load(&writers_open);
+}
+
 static void writer_destroy(rt_writer *w) {
+    atomic_fetch_sub(&writers_open, 1);
+    if (w->temp_exists)
+        rt_io_unlink(w->at.dir, w->temp);
     if (w->fd >= 0)
         rt_io_close(w->fd);
-    if (w->temp_exists)
-        rt_io_unlink(w->temp);
+    rt_place_close(&w->at);
     rt_free(w->path);
-    rt_free(w->dir);
-    rt_free(w->temp);
     rt_free(w);
 }
 
 /*
- * Settles what is replaced. A link is followed, else the rename would replace the link; a device or pipe is
- * refused, else a rename would delete it. *mode gets the permissions to keep, or stays.
+ * Opens the place, and learns what stands there. A link that the user named is followed, else the rename would
+ * replace the link; a dangling one is replaced.
  */
-static rt_status resolve_target(rt_writer *w, const char *path, mode_t *mode) {
-    struct stat info;
-    char *real = NULL;
-    if (lstat(path, &info) == 0 && S_ISLNK(info.st_mode))
-        real = realpath(path, NULL); /* NULL for a dangling link, which is then replaced */
-    rt_status st = rt_path_join(&w->path, NULL, real ? real : path);
+static rt_status find_target(rt_writer *w, struct stat *old) {
+    RT_TRY(rt_place_open(&w->at, w->path));
+    RT_TRY(rt_place_check(&w->at, w->path, !w->at.guarded, old));
+    if (!S_ISLNK(old->st_mode))
+        return RT_OK;
+    old->st_mode = 0;
+    char *real = realpath(w->path, NULL), *copy;
+    if (!real)
+        return RT_OK;
+    rt_status st = rt_path_join(&copy, NULL, real);
     free(real);
     RT_TRY(st);
-    RT_TRY(rt_path_dir(&w->dir, w->path));
-    if (stat(w->path, &info) != 0)
-        return RT_OK;
-    RT_FAIL_IF(S_ISDIR(info.st_mode), RT_E_IO, "%s: is a directory, cannot be replaced by a file", path);
-    RT_FAIL_IF(!S_ISREG(info.st_mode), RT_E_IO, "%s: is not a regular file, cannot be replaced", path);
-    *mode = info.st_mode & 0777;
-    return RT_OK;
+    rt_free(w->path);
+    w->path = copy;
+    rt_place_close(&w->at);
+    RT_TRY(rt_place_open(&w->at, w->path));
+    return rt_place_check(&w->at, w->path, false, old);
 }
 
+/* 200 bytes of the name: the temporary one must not be longer than names may be. */
 static rt_status open_temp(rt_writer *w) {
     static atomic_uint counter;
-    rt_str name;
-    rt_str_init(&name);
-    rt_status st = RT_OK;
     for (int tries = 0; w->fd < 0; tries++) {
-        rt_str_clear(&name); /* 200 characters: the temporary name must not be longer than names may be */
-        rt_str_appendf(&name, ".%.200s.tmp-%ld-%u", rt_path_base(w->path), (long)getpid(),
-                       atomic_fetch_add(&counter, 1));
-        RT_TRY_GOTO(rt_str_status(&name));
-        rt_free(w->temp);
-        w->temp = NULL;
-        RT_TRY_GOTO(rt_path_join(&w->temp, w->dir, rt_str_text(&name)));
-        w->fd = rt_io_open(w->temp, O_WRONLY | O_CREAT | O_EXCL, 0666);
-        if (w->fd < 0 && (errno != EEXIST || tries == NAME_TRIES))
-            RT_FAIL_GOTO(RT_E_IO, "%s: cannot create temporary file %s: %s", w->path, w->temp,
-                         strerror(errno));
+        snprintf(w->temp, sizeof w->temp, ".%.200s.tmp-%ld-%u", w->at.name, (long)getpid(),
+                 atomic_fetch_add(&counter, 1));
+        w->fd = rt_io_open(w->at.dir, w->temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
+        RT_FAIL_IF(w->fd < 0 && (errno != EEXIST || tries == NAME_TRIES), RT_E_IO,
+                   "%s: cannot create temporary file %s beside it: %s", w->path, w->temp, strerror(errno));
     }
     w->temp_exists = true;
-done:
-    rt_str_deinit(&name);
-    return st;
+    (void)flock(w->fd, LOCK_EX | LOCK_NB); /* tells rt_dir_sweep that the writer lives */
+    return RT_OK;
 }
 
 rt_status rt_writer_open(rt_writer **out, const char *path) {
@@ -97,14 +99,15 @@ rt_status rt_writer_open(rt_writer **out, const char *path) {
     RT_FAIL_IF(!*rt_path_base(path), RT_E_USAGE, "\"%s\": not a file name", path);
     rt_writer *w;
     RT_TRY(rt_calloc(&w, 1, sizeof *w));
-    w->fd = -1;
-    const mode_t keep = (mode_t)-1;
-    mode_t mode = keep;
+    atomic_fetch_add(&writers_open, 1);
+    w->fd = w->at.dir = -1;
+    struct stat old;
     rt_status st;
-    RT_TRY_GOTO(resolve_target(w, path, &mode));
+    RT_TRY_GOTO(rt_path_join(&w->path, NULL, path));
+    RT_TRY_GOTO(find_target(w, &old));
     RT_TRY_GOTO(open_temp(w));
-    if (mode != keep && fchmod(w->fd, mode) != 0)
-        RT_FAIL_GOTO(RT_E_IO, "%s: cannot keep the file's mode %03o: %s", path, (unsigned)mode,
+    if (old.st_mode && fchmod(w->fd, old.st_mode & 0777) != 0)
+        RT_FAIL_GOTO(RT_E_IO, "%s: cannot keep the file's mode %03o: %s", path, (unsigned)old.st_mode & 0777,
                      strerror(errno));
     *out = w;
     return RT_OK;
@@ -149,20 +152,14 @@ static rt_status finish_temp(rt_writer *w) {
 rt_status rt_writer_commit(rt_writer **writer) {
     rt_writer *w = *writer;
     *writer = NULL;
-    int dir = -1;
     rt_status st;
     RT_TRY_GOTO(finish_temp(w));
-    dir = rt_io_open(w->dir, O_RDONLY | O_DIRECTORY, 0);
-    if (dir < 0)
-        RT_FAIL_GOTO(RT_E_IO, "%s: cannot open its directory %s: %s", w->path, w->dir, strerror(errno));
-    if (rt_io_rename(w->temp, w->path) != 0)
+    if (rt_io_rename(w->at.dir, w->temp, w->at.name) != 0)
         RT_FAIL_GOTO(RT_E_IO, "%s: cannot rename %s to it: %s", w->path, w->temp, strerror(errno));
     w->temp_exists = false;
-    if (rt_io_sync_dir_fd(dir) != 0)
-        RT_FAIL_GOTO(RT_E_IO, "%s: cannot sync its directory %s: %s", w->path, w->dir, strerror(errno));
+    if (rt_io_sync_dir_fd(w->at.dir) != 0)
+        RT_FAIL_GOTO(RT_E_IO, "%s: cannot sync its directory: %s", w->path, strerror(errno));
 done:
-    if (dir >= 0)
-        rt_io_close(dir);
     writer_destroy(w);
     return st;
 }
@@ -183,6 +180,12 @@ rt_status rt_file_write_atomic(const char *path, const void *data, size_t n) {
     return st;
 }
 
+rt_status rt_file_write_text(const char *path, const rt_str *text) {
+    const char *p;
+    RT_TRY(rt_str_get(text, &p));
+    return rt_file_write_atomic(path, p, text->len);
+}
+
 /* ---- appender ------------------------------------------------------------------------------------------ */
 
 struct rt_appender {
@@ -190,6 +193,24 @@ struct rt_appender {
     int fd;
     int64_t position;
 };
+
+/* Under no lock the file is the user's word: a device or a pipe may be meant. */
+static rt_status open_log(const char *path, int *fd) {
+    const int flags = O_WRONLY | O_CREAT | O_APPEND;
+    rt_place p;
+    *fd = -1;
+    rt_status st = rt_place_open(&p, path);
+    if (st == RT_OK && p.guarded) {
+        st = rt_place_open_file(&p, path, flags, fd);
+    } else if (st == RT_OK) {
+        *fd = rt_io_open(p.dir, p.name, flags, 0666);
+        if (*fd < 0)
+            st = rt_error_set(RT_E_IO, __FILE__, __LINE__, "%s: cannot open for appending: %s", path,
+                              strerror(errno));
+    }
+    rt_place_close(&p);
+    return st;
+}
 
 rt_status rt_appender_open(rt_appender **out, const char *path, int64_t truncate_to) {
     *out = NULL;
@@ -199,9 +220,7 @@ rt_status rt_appender_open(rt_appender **out, const char *path, int64_t truncate
     rt_status st;
     struct stat info;
     RT_TRY_GOTO(rt_path_join(&a->path, NULL, path));
-    a->fd = rt_io_open(path, O_WRONLY | O_CREAT | O_APPEND, 0666);
-    if (a->fd < 0)
-        RT_FAIL_GOTO(RT_E_IO, "%s: cannot open for appending: %s", path, strerror(errno));
+    RT_TRY_GOTO(open_log(path, &a->fd));
     if (rt_io_fstat(a->fd, &info) != 0)
         RT_FAIL_GOTO(RT_E_IO, "%s: cannot stat: %s", path, strerror(errno));
     a->position = info.st_size;
@@ -257,52 +276,64 @@ rt_status rt_appender_close(rt_appender **appender) {
 /* ---- lock and sweep ------------------------------------------------------------------------------------ */
 
 struct rt_lock {
+    rt_guard guard;
     int fd;
 };
+
+static rt_status take(int fd, const char *path, const char *dir) {
+    char text[32];
+    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        RT_FAIL_IF(errno != EWOULDBLOCK, RT_E_IO, "%s: cannot lock: %s", path, strerror(errno));
+        ssize_t n = rt_io_read(fd, text, sizeof text - 1);
+        text[n > 0 ? n : 0] = 0;
+        long pid = strtol(text, NULL, 10);
+        RT_FAIL_IF(pid > 0, RT_E_LOCKED, "%s: directory is in use by process %ld", dir, pid);
+        RT_FAIL(RT_E_LOCKED, "%s: directory is in use by another process", dir);
+    }
+    int len = snprintf(text, sizeof text, "%ld\n", (long)getpid());
+    RT_FAIL_IF(ftruncate(fd, 0) != 0 || rt_io_write_all(fd, text, (size_t)len, NULL) != 0, RT_E_IO,
+               "%s: cannot write: %s", path, strerror(errno));
+    return RT_OK;
+}
 
 /* The file stays when the lock goes: removing it would let two processes lock two files of the same name. */
 rt_status rt_lock_take(rt_lock **out, const char *dir) {
     *out = NULL;
-    rt_lock *l = NULL;
-    char *path = NULL, text[32];
-    int fd = -1;
+    rt_lock *l;
+    char *path = NULL;
+    RT_TRY(rt_calloc(&l, 1, sizeof *l));
+    l->fd = l->guard.dir = -1;
+    rt_place p = {.dir = -1};
     rt_status st;
+    RT_TRY_GOTO(rt_path_join(&l->guard.path, NULL, dir));
     RT_TRY_GOTO(rt_path_join(&path, dir, ".lock"));
-    RT_TRY_GOTO(rt_alloc(&l, sizeof *l));
-    fd = rt_io_open(path, O_RDWR | O_CREAT, 0666);
-    if (fd < 0)
-        RT_FAIL_GOTO(RT_E_IO, "%s: cannot open lock file: %s", path, strerror(errno));
-    if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        if (errno != EWOULDBLOCK)
-            RT_FAIL_GOTO(RT_E_IO, "%s: cannot lock: %s", path, strerror(errno));
-        ssize_t n = rt_io_read(fd, text, sizeof text - 1);
-        text[n > 0 ? n : 0] = 0;
-        long pid = strtol(text, NULL, 10);
-        if (pid > 0)
-            RT_FAIL_GOTO(RT_E_LOCKED, "%s: directory is in use by process %ld", dir, pid);
-        RT_FAIL_GOTO(RT_E_LOCKED, "%s: directory is in use by another process", dir);
-    }
-    int len = snprintf(text, sizeof text, "%ld\n", (long)getpid());
-    if (ftruncate(fd, 0) != 0 || rt_io_write_all(fd, text, (size_t)len, NULL) != 0)
-        RT_FAIL_GOTO(RT_E_IO, "%s: cannot write: %s", path, strerror(errno));
-    l->fd = fd;
+    RT_TRY_GOTO(rt_place_open(&p, path));
+    RT_TRY_GOTO(rt_place_open_file(&p, path, O_RDWR | O_CREAT, &l->fd));
+    RT_TRY_GOTO(take(l->fd, path, dir));
+    l->guard.dir = p.dir;
+    p.dir = -1;
+    rt_guard_add(&l->guard);
     *out = l;
     l = NULL;
-    fd = -1;
 done:
-    if (fd >= 0)
-        rt_io_close(fd);
-    rt_free(l);
+    rt_place_close(&p);
+    rt_lock_release(&l);
     rt_free(path);
     return st;
 }
 
-void rt_lock_release(rt_lock **l) {
-    if (!*l)
+void rt_lock_release(rt_lock **lock) {
+    rt_lock *l = *lock;
+    if (!l)
         return;
-    rt_io_close((*l)->fd);
-    rt_free(*l);
-    *l = NULL;
+    rt_guard_remove(&l->guard);
+    if (l->guard.dir >= 0)
+        rt_io_close(l->guard.dir);
+    if (l->fd >= 0)
+        rt_io_close(l->fd);
+    rt_free(l->guard.path);
+    rt_free(l);
+    *lock = NULL;
 }
 
 /* ".NAME.tmp-DIGITS-DIGITS" and nothing else. */
@@ -321,22 +352,48 @@ static bool is_temp_name(const char *name) {
     return m > 0 && count[m] == 0;
 }
 
-rt_status rt_dir_sweep(const char *dir) {
-    char **names;
-    int64_t n;
-    RT_TRY(rt_dir_list(dir, &names, &n));
+/* A writer that lives holds a lock on its temporary file. */
+static bool is_abandoned(int dir, const char *name) {
+    int fd = rt_io_open(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+    if (fd < 0)
+        return errno != ENOENT; /* a link, or a file that may not be read: nobody writes that */
+    const bool alive = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    rt_io_close(fd);
+    return !alive;
+}
+
+/* Takes over `fd`. */
+static rt_status sweep(int fd, const char *path, int depth) {
+    DIR *dir = fdopendir(fd);
+    if (!dir)
+        rt_io_close(fd);
+    RT_FAIL_IF(!dir, RT_E_IO, "%s: cannot read directory: %s", path, strerror(errno));
     rt_status st = RT_OK;
-    for (int64_t i = 0; i < n && st == RT_OK; i++) {
-        if (!is_temp_name(names[i]))
-            continue;
-        char *path;
-        st = rt_path_join(&path, dir, names[i]);
-        if (st != RT_OK)
-            break;
-        if (rt_io_unlink(path) != 0 && errno != ENOENT)
-            st = rt_error_set(RT_E_IO, __FILE__, __LINE__, "%s: cannot remove: %s", path, strerror(errno));
-        rt_free(path);
+    for (struct dirent *e; st == RT_OK && (e = readdir(dir)) != NULL;) {
+        if (is_temp_name(e->d_name) && is_abandoned(fd, e->d_name)) {
+            if (rt_io_unlink(fd, e->d_name) != 0 && errno != ENOENT && errno != EISDIR)
+                st = rt_error_set(RT_E_IO, __FILE__, __LINE__, "%s: cannot remove %s: %s", path, e->d_name,
+                                  strerror(errno));
+        } else if (depth > 0 && e->d_name[0] != '.' && (e->d_type == DT_DIR || e->d_type == DT_UNKNOWN)) {
+            int inner = rt_io_open(fd, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+            if (inner >= 0) /* one that may not be read is not ours */
+                st = sweep(inner, path, depth - 1);
+        }
     }
-    rt_names_free(names, n);
+    closedir(dir);
+    return st;
+}
+
+rt_status rt_dir_sweep(const char *dir) {
+    char *inside;
+    rt_place p;
+    RT_TRY(rt_path_join(&inside, dir, "."));
+    rt_status st = rt_place_open(&p, inside); /* the directory that "." is in */
+    if (st == RT_OK) {
+        st = sweep(p.dir, dir, 1);
+        p.dir = -1;
+    }
+    rt_place_close(&p);
+    rt_free(inside);
     return st;
 }

@@ -140,8 +140,7 @@ void rt_json_f64_or(rt_json *j, const char *key, double value, const char *reaso
     rt_str_appendf(&reason_key, "%s_reason", key);
     if (reason_key.st == RT_OK)
         rt_json_str(j, rt_str_text(&reason_key), reason);
-    else if (j->out->st == RT_OK)
-        j->out->st = reason_key.st;
+    rt_str_fail(j->out, reason_key.st);
     rt_str_deinit(&reason_key);
 }
 

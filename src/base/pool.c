@@ -20,6 +20,7 @@
  */
 #include "base/pool.h"
 #include "base/alloc.h"
+#include "base/sigguard.h"
 #include "base/timer.h"
 #include <errno.h>
 #include <pthread.h>
@@ -151,6 +152,7 @@ static void *worker_main(void *arg) {
     rt_pool *p = w->pool;
     unsigned each_seen = 0;
     rt_denormals_flush();
+    rt_sigguard_unneeded(); /* all signals are blocked here */
     while (!atomic_load(&p->stop)) {
         spinner s = spin_begin(p);
         while (!something_to_do(p, each_seen) && spin(&s))

@@ -14,25 +14,11 @@
 #define RT_BASE_STATUS_H
 
 #include "base/compiler.h"
+#include <retort.h> /* rt_status, and what else users and modules both name */
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/* Stable numbers, with gaps. The program's exit code follows from these (rt_status_exit_code). */
-typedef enum rt_status {
-    RT_OK = 0,
-    RT_E_FAILED = 10,      /* anything that went wrong while running             -> exit 1 */
-    RT_E_MEMORY = 11,      /* allocation failed or would exceed a limit          -> exit 1 */
-    RT_E_IO = 12,          /* the operating system refused: disk full, EIO, ...  -> exit 1 */
-    RT_E_NUMERIC = 13,     /* loss or gradient is not finite                     -> exit 1 */
-    RT_E_LOCKED = 14,      /* the run directory is in use                        -> exit 1 */
-    RT_E_UNSUPPORTED = 15, /* no kernel, no gradient, combination that makes no sense -> exit 2 */
-    RT_E_USAGE = 20,       /* bad flag, key or value                             -> exit 2 */
-    RT_E_INPUT = 30,       /* bad, truncated, missing or mismatching input data  -> exit 3 */
-    RT_E_INTERRUPTED = 40, /* asked to stop; state is saved                      -> exit 4 */
-    RT_E_GATE = 60,        /* a required metric was not met                      -> exit 5 */
-} rt_status;
 
 enum { RT_ERROR_TEXT_MAX = 1024 };
 

@@ -1,7 +1,8 @@
 /*
  * str.c - the growing text buffer, and the edit distance behind "did you mean".
  *
- * A failed growth is remembered and later appends do nothing, so a caller checks once, at the end.
+ * A failed growth is remembered and later appends do nothing, so a caller checks once, at the end. Clearing
+ * keeps the failure: a buffer that is used again and again would lose it otherwise.
  */
 #include "base/str.h"
 #include "base/alloc.h"
@@ -20,7 +21,6 @@ void rt_str_deinit(rt_str *s) {
 
 void rt_str_clear(rt_str *s) {
     s->len = 0;
-    s->st = RT_OK;
     if (s->p)
         s->p[0] = 0;
 }
@@ -100,8 +100,26 @@ void rt_str_append_shell(rt_str *s, const char *word) {
     rt_str_append_char(s, '\'');
 }
 
+void rt_str_fail(rt_str *s, rt_status st) {
+    if (s->st == RT_OK)
+        s->st = st;
+}
+
+void rt_str_append_str(rt_str *s, const rt_str *other) {
+    rt_str_fail(s, other->st);
+    rt_str_append_n(s, rt_str_text(other), other->len);
+}
+
+/* The failure may be long past: whoever reports it still finds a message. */
 rt_status rt_str_status(const rt_str *s) {
+    if (s->st != RT_OK && rt_error_last()->code != s->st)
+        return rt_error_set(s->st, __FILE__, __LINE__, "out of memory for a text");
     return s->st;
+}
+
+rt_status rt_str_get(const rt_str *s, const char **text) {
+    *text = s->st == RT_OK ? rt_str_text(s) : "";
+    return rt_str_status(s);
 }
 
 const char *rt_str_text(const rt_str *s) {

@@ -1,7 +1,9 @@
 /*
  * str.h - growing text buffer, locale-free number parsing and small text helpers.
  *
- * An rt_str remembers the first failure to grow: append calls need no check, rt_str_status tells at the end.
+ * An rt_str remembers the first failure to grow until rt_str_deinit: append calls need no check. The place that
+ * uses the text checks once: rt_str_get, rt_str_append_str, rt_file_write_text and rt_arena_text take the
+ * failure along with the text. rt_str_text does not look: it is for text that is only read on the way.
  */
 #ifndef RT_BASE_STR_H
 #define RT_BASE_STR_H
@@ -16,14 +18,17 @@ typedef struct rt_str {
 
 void rt_str_init(rt_str *s);
 void rt_str_deinit(rt_str *s);
-void rt_str_clear(rt_str *s);
+void rt_str_clear(rt_str *s); /* the text, not the failure */
 void rt_str_append(rt_str *s, const char *text);
 void rt_str_append_n(rt_str *s, const char *text, size_t n);
 void rt_str_append_char(rt_str *s, char c);
 void rt_str_appendf(rt_str *s, const char *fmt, ...) RT_PRINTF(2, 3);
-void rt_str_append_shell(rt_str *s, const char *word); /* as a shell reads one word: quoted if need be */
+void rt_str_append_shell(rt_str *s, const char *word);  /* as a shell reads one word: quoted if need be */
+void rt_str_append_str(rt_str *s, const rt_str *other); /* its text, or its failure */
+void rt_str_fail(rt_str *s, rt_status st); /* the buffer is not what it should be; OK does nothing */
 rt_status rt_str_status(const rt_str *s) RT_MUST_CHECK;
-const char *rt_str_text(const rt_str *s); /* never NULL */
+rt_status rt_str_get(const rt_str *s, const char **text) RT_MUST_CHECK; /* "" when it failed */
+const char *rt_str_text(const rt_str *s);                               /* never NULL */
 
 char *rt_strdup(const char *s); /* rt_alloc'ed; NULL on failure with the error recorded */
 /* Length of the well-formed UTF-8 character at NUL-ended text (Unicode table 3-7), 0 if there is none. */

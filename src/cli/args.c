@@ -42,6 +42,9 @@ static rt_status take_flag(rt_cli *c, int argc, char **argv, int *at, const char
     char name[64], origin[66];
     snprintf(name, sizeof name, "%.*s", (int)RT_MIN(n, sizeof name - 1), key);
     snprintf(origin, sizeof origin, "%s%s", argv[*at][1] == '-' ? "--" : "-", name);
+    const bool alone = *at + 1 >= argc || argv[*at + 1][0] == '-';
+    if (!value && p && p->kind == RT_KIND_ENUM && alone && rt_str_starts(p->choices, "false|true|"))
+        value = "true"; /* a switch with more than two positions */
     if (!value && p && p->kind != RT_KIND_BOOL && *at + 1 < argc) {
         const char *next = argv[*at + 1];
         RT_FAIL_IF(rt_str_starts(next, "--"), RT_E_USAGE,

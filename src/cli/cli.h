@@ -130,7 +130,24 @@ void cli_clean(char *text); /* control characters become '?': names in files mus
 int cli_threads(const rt_cli *c);
 rt_status cli_pool_create(const rt_cli *c, rt_pool **out) RT_MUST_CHECK;
 
+/* ---- the rows that predict reads, and their names (predict_input.c) ---- */
+typedef struct cli_input {
+    rt_dataset *data;
+    const rt_part *part;
+    rt_subset train, valid; /* of --part valid */
+    rt_part copy;           /* the rows of valid */
+} cli_input;
+rt_status cli_input_open(cli_input *in, rt_cli *c, const rt_model *m) RT_MUST_CHECK;
+void cli_input_close(cli_input *in);
+int64_t cli_input_row(const cli_input *in, int64_t i); /* its number in the data */
+bool cli_input_named(const cli_input *in);
+const char *cli_input_name(const cli_input *in, int64_t i); /* the file it was read from */
+bool cli_input_labelled(const cli_input *in);
+
 /* ---- describing things (describe.c) ---- */
+/* The columns of a table and what they become; moments of the features. */
+void cli_columns_print(const rt_dataset *d, const double *mean, const double *std, rt_str *out, bool colour);
+void cli_columns_json(const rt_dataset *d, rt_json *j);
 rt_status cli_describe_data(rt_cli *c, const char *spec) RT_MUST_CHECK;
 rt_status cli_describe_safetensors(rt_cli *c, const char *path) RT_MUST_CHECK;
 rt_status cli_describe_npy(rt_cli *c, const char *path) RT_MUST_CHECK;

@@ -8,33 +8,23 @@
 #include <stdio.h>
 #include <string.h>
 
-static const double REDRAW_SECONDS = 0.1;
-
+/* Work comes in stages; the time left is that of the stage. */
 typedef struct show {
-    cli_term *term;
-    char last[48]; /* what was said last, where there is no line to redraw */
-    double shown;
+    cli_progress progress;
+    char stage[48];
+    double began;
 } show;
 
 static void progress(void *user, const char *what, double done) {
     show *s = user;
-    char line[96];
     const double now = rt_time_now();
-    const bool new = strcmp(s->last, what) != 0;
-    if (s->term->progress == CLI_PROGRESS_NONE || (!new &&now - s->shown < REDRAW_SECONDS))
-        return;
-    s->shown = now;
-    snprintf(s->last, sizeof s->last, "%s", what);
-    if (s->term->progress == CLI_PROGRESS_PLAIN) {
-        if (new)
-            cli_say(s->term, "%s", what);
-        return;
+    if (strcmp(s->stage, what) != 0) {
+        snprintf(s->stage, sizeof s->stage, "%s", what);
+        s->began = now;
+        if (s->progress.term->progress == CLI_PROGRESS_PLAIN)
+            cli_say(s->progress.term, "%s", what);
     }
-    if (isfinite(done))
-        snprintf(line, sizeof line, "%s  %3.0f%%", what, 100 * done);
-    else
-        snprintf(line, sizeof line, "%s", what);
-    cli_term_draw(s->term, line);
+    cli_show_work(&s->progress, what, done, done > 0 ? (now - s->began) * (1 - done) / done : NAN);
 }
 
 static void row(cli_table *t, const char *name, const rt_average_board *b, const rt_average_score *s) {
@@ -70,7 +60,8 @@ static void print_table(const rt_average_result *r, rt_str *out, bool colour) {
     row(&t, models, b, (rt_average_score[]){b[0].mean, b[1].mean});
     row(&t, "  best of them", b, (rt_average_score[]){b[0].best, b[1].best});
     row(&t, "  their ensemble", b, (rt_average_score[]){b[0].ensemble, b[1].ensemble});
-    snprintf(models, sizeof models, "average of %d%s", r->used, r->distilled ? ", distilled" : "");
+    snprintf(models, sizeof models, "average of %d%s", r->used,
+             r->distilled ? " (permAVG + distillation)" : "");
     row(&t, models, b, (rt_average_score[]){b[0].average, b[1].average});
     cli_table_print(&t, out, colour);
     cli_table_deinit(&t);
@@ -84,17 +75,13 @@ static rt_status print_result(rt_cli *c, const rt_average_result *r) {
     if (c->config.json) {
         rt_json j;
         cli_json_begin(&j, &out);
-        rt_json_str(&j, "run", c->config.out);
-        rt_json_str(&j, "method", c->config.method);
-        rt_json_i64(&j, "models", r->models);
-        rt_json_i64(&j, "used", r->used);
-        rt_json_i64(&j, "parameters", r->parameters);
-        rt_json_bool(&j, "distilled", r->distilled);
-        rt_average_write_scores(&j, r);
+        rt_average_result_write(r, c->config.out, &j);
         st = cli_json_end(c, &j);
     } else {
         print_table(r, &out, c->term.colour_out);
         st = cli_print(&out);
+        if (r->warning[0])
+            cli_warn(&c->term, r->warning);
         cli_say(&c->term, "saved in %s", c->config.out);
     }
     rt_str_deinit(&out);
@@ -104,7 +91,7 @@ static rt_status print_result(rt_cli *c, const rt_average_result *r) {
 rt_status cli_cmd_average(rt_cli *c) {
     rt_pool *pool = NULL;
     rt_average_result r;
-    show s = {.term = &c->term};
+    show s = {.progress = {.term = &c->term}};
     rt_status st;
     RT_TRY(cli_require(c, "data", c->config.data));
     RT_TRY(cli_require(c, "out", c->config.out));
@@ -113,5 +100,7 @@ rt_status cli_cmd_average(rt_cli *c) {
                         &(rt_average_hooks){.progress = progress, .user = &s, .stop = cli_stop()}, &r);
     cli_term_close(&c->term);
     rt_pool_destroy(&pool);
+    if (st == RT_E_INTERRUPTED)
+        RT_FAIL(st, "interrupted; no run was written, the same command starts anew");
     return st == RT_OK ? print_result(c, &r) : st;
 }

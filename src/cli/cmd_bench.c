@@ -57,7 +57,7 @@ typedef struct bench {
     uint64_t *seeds;
     double *lr, *times;
     const float **blocks;
-    int64_t *order, t;
+    int64_t t;
     rt_subset set;
     rt_part part;
     timing train, infer;
@@ -125,7 +125,7 @@ static void drop(void *user, int network, int64_t row, int64_t n, const float *y
 }
 
 static rt_status infer_once(bench *b) {
-    return rt_predictor_run(b->predictor, &b->set, b->order, b->blocks, b->members, drop, NULL, cli_stop());
+    return rt_predictor_run(b->predictor, &b->set, b->blocks, b->members, drop, NULL, cli_stop());
 }
 
 /* ---- setting up ---- */
@@ -164,7 +164,6 @@ static rt_status bench_data(bench *b) {
     RT_FAIL_IF(!rt_i64_mul(rows, b->row, &floats), RT_E_MEMORY, "the random data would be too large");
     RT_TRY(rt_calloc(&b->x, (size_t)floats, sizeof *b->x));
     RT_TRY(rt_calloc(&b->label, (size_t)rows, sizeof *b->label));
-    RT_TRY(rt_calloc(&b->order, (size_t)b->rows, sizeof *b->order));
     RT_TRY(rt_calloc(&b->seeds, (size_t)b->members, sizeof *b->seeds));
     RT_TRY(rt_calloc(&b->lr, (size_t)b->members, sizeof *b->lr));
     RT_TRY(rt_calloc(&b->blocks, (size_t)b->members, sizeof *b->blocks));
@@ -175,8 +174,6 @@ static rt_status bench_data(bench *b) {
         b->x[i] = rt_rng_uniform_f32(x, (uint64_t)i) - 0.5f;
     for (int64_t i = 0; i < rows; i++)
         b->label[i] = (int32_t)rt_rng_below(y, (uint64_t)i, (uint64_t)b->c->config.classes);
-    for (int64_t i = 0; i < b->rows; i++)
-        b->order[i] = i;
     b->part = (rt_part){.n = b->rows, .f32 = b->x, .label = b->label};
     return rt_subset_all(&b->set, &b->part);
 }
@@ -332,7 +329,6 @@ static void bench_deinit(bench *b) {
     rt_pool_destroy(&b->pool);
     rt_free(b->x);
     rt_free(b->label);
-    rt_free(b->order);
     rt_free(b->seeds);
     rt_free(b->lr);
     rt_free(b->blocks);

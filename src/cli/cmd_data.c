@@ -59,15 +59,25 @@ static rt_status parts_init(part_report out[2], int *n, const rt_dataset *d) {
     return RT_OK;
 }
 
+static const char *task_name(const rt_dataset *d) {
+    return !rt_dataset_labelled(d)                    ? "none"
+           : rt_dataset_task(d) == RT_TASK_REGRESSION ? "regression"
+                                                      : "classification";
+}
+
+static bool has_classes(const rt_dataset *d) {
+    return rt_dataset_labelled(d) && rt_dataset_task(d) == RT_TASK_CLASSIFICATION;
+}
+
 static void json_part(rt_json *j, const part_report *r, const rt_dataset *d) {
     rt_json_object_begin(j, r->name);
     rt_json_i64(j, "rows", r->part->n);
-    if (rt_dataset_task(d) == RT_TASK_CLASSIFICATION) {
+    if (has_classes(d)) {
         rt_json_array_begin(j, "class_rows");
         for (int64_t k = 0; k < rt_dataset_classes(d); k++)
             rt_json_i64(j, NULL, r->counts[k]);
         rt_json_array_end(j);
-    } else {
+    } else if (rt_dataset_labelled(d)) {
         rt_json_f64(j, "target_mean", r->target_mean);
         rt_json_f64(j, "target_std", r->target_std);
     }
@@ -88,14 +98,16 @@ static rt_status print_json(rt_cli *c, const rt_dataset *d, const part_report *p
     cli_json_begin(&j, out);
     rt_json_str(&j, "kind", "data");
     rt_json_str(&j, "data", rt_dataset_spec(d));
-    rt_json_str(&j, "task", rt_dataset_task(d) == RT_TASK_REGRESSION ? "regression" : "classification");
+    rt_json_str(&j, "task", task_name(d));
     cli_json_shape(&j, "row", &row);
-    if (rt_dataset_task(d) == RT_TASK_CLASSIFICATION) {
+    if (has_classes(d)) {
         rt_json_array_begin(&j, "classes");
         for (int64_t k = 0; k < rt_dataset_classes(d); k++)
             rt_json_str(&j, NULL, rt_dataset_class_name(d, k));
         rt_json_array_end(&j);
     }
+    if (rt_dataset_columns(d) > 0)
+        cli_columns_json(d, &j);
     rt_json_object_begin(&j, "parts");
     for (int i = 0; i < n; i++)
         json_part(&j, &parts[i], d);
@@ -110,15 +122,15 @@ static void text_head(const rt_dataset *d, const part_report *parts, int n, rt_s
     cli_table t;
     char number[32], shape[32];
     rt_shape row = rt_dataset_row(d);
-    bool regression = rt_dataset_task(d) == RT_TASK_REGRESSION;
     cli_table_init(&t, "ll", "data|");
     cli_table_cell(&t, "spec");
     cli_table_cell(&t, "%s", rt_dataset_spec(d));
     cli_table_cell(&t, "task");
-    if (regression)
-        cli_table_cell(&t, "regression");
-    else
+    if (rt_dataset_labelled(d) && rt_dataset_classes(d) > 0)
         cli_table_cell(&t, "classification, %lld classes", (long long)rt_dataset_classes(d));
+    else
+        cli_table_cell(&t, "%s",
+                       rt_dataset_labelled(d) ? task_name(d) : "none: rows without labels, to be predicted");
     cli_table_cell(&t, "row");
     cli_table_cell(&t, "%s%s", cli_shape(shape, &row),
                    row.rank == 3 ? " (channels x height x width)" : " features");
@@ -161,7 +173,7 @@ static void text_moments(const rt_dataset *d, const part_report *p, rt_str *out,
         cli_table_cell(&t, "%.5g", p->mean[i]);
         cli_table_cell(&t, "%.5g", p->std[i]);
     }
-    if (rt_dataset_task(d) == RT_TASK_REGRESSION) {
+    if (rt_dataset_labelled(d) && !has_classes(d)) {
         cli_table_cell(&t, "target");
         cli_table_cell(&t, "%.5g", p->target_mean);
         cli_table_cell(&t, "%.5g", p->target_std);
@@ -183,9 +195,11 @@ static rt_status describe(rt_cli *c, const rt_dataset *d) {
         st = print_json(c, d, parts, n, &out);
     } else if (st == RT_OK) {
         text_head(d, parts, n, &out, c->term.colour_out);
-        if (rt_dataset_task(d) == RT_TASK_CLASSIFICATION && n > 0)
+        if (has_classes(d) && n > 0)
             text_classes(d, parts, n, &out, c->term.colour_out);
-        if (n > 0)
+        if (n > 0 && rt_dataset_columns(d) > 0)
+            cli_columns_print(d, parts[0].mean, parts[0].std, &out, c->term.colour_out);
+        else if (n > 0)
             text_moments(d, &parts[0], &out, c->term.colour_out);
         st = cli_print(&out);
     }
@@ -227,7 +241,7 @@ static rt_status select_part(rt_cli *c, const rt_dataset *d, selection *s) {
     RT_FAIL_IF(s->part->n < 1, RT_E_INPUT, "%s has no %s rows", rt_dataset_spec(d), s->name);
     if (!divide && !valid)
         return RT_OK;
-    RT_TRY(rt_split_rows(k, s->part, &s->train, &s->valid));
+    RT_TRY(rt_split_rows(k, d, &s->train, &s->valid));
     const rt_subset *chosen = valid ? &s->valid : &s->train;
     RT_FAIL_IF(chosen->n < 1, RT_E_USAGE, "--valid %g leaves no %s rows", k->valid, s->name);
     RT_TRY(rt_subset_copy(&s->divided, chosen, rt_dataset_row(d)));
@@ -255,6 +269,11 @@ static rt_status distort(rt_cli *c, const rt_dataset *d, selection *s) {
         const rt_corruption *kind = NULL;
         RT_TRY(rt_corruption_find(&kind, k->corrupt));
         RT_TRY(rt_distortion_corrupt(&how, kind, (int)k->severity, rt_dataset_row(d), (uint64_t)k->seed));
+        st = k->frost ? rt_distortion_photographs(how, k->frost) : RT_OK;
+        if (st != RT_OK) {
+            rt_distortion_destroy(&how);
+            return st;
+        }
     } else if (k->shift) {
         const rt_shift *kind = NULL;
         double amount = 0;
@@ -314,8 +333,8 @@ rt_status cli_describe_data(rt_cli *c, const char *spec) {
     rt_dataset *d = NULL;
     rt_status st;
     RT_TRY(check_flags(&c->config));
-    RT_TRY_GOTO(rt_dataset_open(
-        &d, spec, (rt_data_options){.seed = (uint64_t)c->config.seed, .limit = c->config.limit}));
+    rt_config_new_splits(&c->config);
+    RT_TRY_GOTO(rt_dataset_open(&d, spec, rt_config_data(&c->config)));
     if (c->config.out)
         RT_TRY_GOTO(write_rows(c, d));
     if (!c->config.out || c->config.json)

@@ -2,7 +2,8 @@
  * cmd_eval.c - retort eval: flags of an assessment, its tables, JSON and requirements.
  *
  * All runs are measured before anything is stored or printed: one that fails leaves the others as they were.
- * Requirements are checked last, so that a failed one still has its table above it.
+ * Requirements are checked last, so that a failed one still has its table above it. A result that could not be
+ * stored is printed, too, and then the command fails.
  */
 #include "assess/assess.h"
 #include "base/alloc.h"
@@ -50,17 +51,10 @@ static rt_status parse_requirements(eval_call *e) {
 
 /* ---- results ---- */
 
-static void write_json(const eval_call *e, rt_json *j) {
-    rt_json_str(j, "data", e->c->config.data);
-    rt_json_array_begin(j, "runs");
-    for (int i = 0; i < e->n; i++)
-        rt_assessment_write(e->run[i], j, NULL, false);
-    rt_json_array_end(j);
-}
-
 static rt_status tables(const eval_call *e, rt_table_format format, bool terminal, rt_str *out) {
     const bool colour = terminal && e->c->term.colour_out;
     rt_table_options o = {.format = format,
+                          .per_class = e->c->config.per_class,
                           .metrics = e->c->config.metrics,
                           .width = terminal ? RT_MAX(cli_term_width(), 100) : 0};
     if (colour) {
@@ -101,14 +95,13 @@ static rt_status write_file(const eval_call *e, const char *path) {
     RT_TRY_GOTO(find_file_format(path, &format, &json));
     if (json) {
         cli_json_begin(&j, &out);
-        write_json(e, &j);
+        rt_assess_write(e->run, e->n, e->c->config.data, &j);
         rt_json_object_end(&j);
         rt_str_append_char(&out, '\n');
     } else {
         RT_TRY_GOTO(tables(e, format, false, &out));
     }
-    RT_TRY_GOTO(rt_str_status(&out));
-    st = rt_file_write_atomic(path, rt_str_text(&out), out.len);
+    st = rt_file_write_text(path, &out);
 done:
     rt_str_deinit(&out);
     return st;
@@ -121,7 +114,7 @@ static rt_status print(const eval_call *e) {
     rt_str_init(&out);
     if (e->c->config.json) {
         cli_json_begin(&j, &out);
-        write_json(e, &j);
+        rt_assess_write(e->run, e->n, e->c->config.data, &j);
         st = cli_json_end(e->c, &j);
     } else {
         st = tables(e, e->format, e->format == RT_TABLE_TEXT, &out);
@@ -132,18 +125,28 @@ static rt_status print(const eval_call *e) {
     return st;
 }
 
+/* All runs, whatever becomes of one: the measuring was dear. What could not be kept is a failure of the command. */
 static rt_status save(const eval_call *e) {
-    char text[RT_ERROR_TEXT_MAX + 64];
+    rt_error first = {.code = RT_OK};
+    const char *run = NULL;
+    int lost = 0;
     for (int i = 0; i < e->n; i++) {
-        const char *why;
-        RT_TRY(rt_assessment_save(e->run[i], &why));
-        if (!why)
+        if (rt_assessment_save(e->run[i]) == RT_OK)
             continue;
-        snprintf(text, sizeof text, "the evaluation of %.200s is not stored: %s",
-                 rt_assessment_info(e->run[i])->run, why);
-        cli_warn(&e->c->term, text);
+        if (lost++ == 0) {
+            rt_error_save(&first);
+            run = rt_assessment_info(e->run[i])->run;
+        }
     }
-    return RT_OK;
+    if (lost == 0)
+        return RT_OK;
+    rt_error_restore(&first);
+    const rt_status code = first.code == RT_E_INPUT ? RT_E_FAILED : first.code;
+    if (lost > 1)
+        return rt_error_prefix(
+            code, "the evaluation of %.200s, and of %d more, is not stored (--no-save: not wanted)", run,
+            lost - 1);
+    return rt_error_prefix(code, "the evaluation of %.200s is not stored (--no-save: not wanted)", run);
 }
 
 static rt_status check_requirements(const eval_call *e) {
@@ -163,7 +166,8 @@ static rt_status check_requirements(const eval_call *e) {
 /* ---- the verb ---- */
 
 static rt_table_format format_of(const char *name) {
-    return strcmp(name, "csv") == 0        ? RT_TABLE_CSV
+    return name == NULL                    ? RT_TABLE_TEXT
+           : strcmp(name, "csv") == 0      ? RT_TABLE_CSV
            : strcmp(name, "markdown") == 0 ? RT_TABLE_MARKDOWN
            : strcmp(name, "latex") == 0    ? RT_TABLE_LATEX
                                            : RT_TABLE_TEXT;
@@ -177,23 +181,14 @@ static rt_status assess(eval_call *e, rt_pool *pool) {
     for (int i = 0; i < e->c->argc; i++)
         cli_append_quoted(&command, e->c->argv[i]);
     rt_status st = rt_str_status(&command);
-    if (st == RT_OK)
-        st = rt_assess_run(&(rt_assess_options){.data = c->data,
-                                                .seed = (uint64_t)c->seed,
-                                                .limit = c->limit,
-                                                .batch = c->batch,
-                                                .ood = c->ood,
-                                                .corrupt = c->corrupt,
-                                                .shift = c->shift,
-                                                .bootstrap = c->bootstrap,
-                                                .against = c->against,
-                                                .command = rt_str_text(&command),
-                                                .curves = c->save,
-                                                .pictures = c->save,
-                                                .stop = cli_stop(),
-                                                .progress = show,
-                                                .user = e},
-                           e->c->args, e->n, pool, e->run);
+    if (st == RT_OK) {
+        rt_assess_options o = rt_assess_options_of(c);
+        o.command = rt_str_text(&command);
+        o.stop = cli_stop();
+        o.progress = show;
+        o.user = e;
+        st = rt_assess_run(&o, e->c->args, e->n, pool, e->run);
+    }
     rt_str_deinit(&command);
     return st;
 }
@@ -206,19 +201,29 @@ rt_status cli_cmd_eval(rt_cli *c) {
     bool json;
     rt_status st;
     RT_TRY_GOTO(cli_require(c, "data", c->config.data));
+    if (c->config.format && strcmp(c->config.format, "onnx") == 0)
+        RT_FAIL_GOTO(RT_E_USAGE,
+                     "--format onnx is for 'retort export'; tables are table, csv, markdown or latex");
     RT_TRY_GOTO(parse_requirements(&e));
     if (c->config.out)
         RT_TRY_GOTO(find_file_format(c->config.out, &ignored, &json));
     RT_TRY_GOTO(rt_calloc(&e.run, (size_t)e.n, sizeof(void *)));
     RT_TRY_GOTO(cli_pool_create(c, &pool));
-    RT_TRY_GOTO(assess(&e, pool));
+    st = assess(&e, pool);
     cli_term_close(&c->term);
-    if (c->config.save)
-        RT_TRY_GOTO(save(&e));
+    if (st == RT_E_INTERRUPTED)
+        RT_FAIL_GOTO(st, "interrupted; nothing was saved, the same command starts anew");
+    if (st != RT_OK)
+        goto done;
+    rt_error lost = {.code = RT_OK};
+    if (c->config.save && save(&e) != RT_OK)
+        rt_error_save(&lost);
     if (c->config.out)
         RT_TRY_GOTO(write_file(&e, c->config.out));
     RT_TRY_GOTO(print(&e));
-    st = check_requirements(&e);
+    if (lost.code != RT_OK)
+        rt_error_restore(&lost);
+    st = lost.code != RT_OK ? lost.code : check_requirements(&e);
 done:
     for (int i = 0; e.run && i < e.n; i++)
         rt_assessment_destroy(&e.run[i]);

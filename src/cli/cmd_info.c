@@ -44,6 +44,7 @@ static void json_arch(rt_cli *c, const arch_report *a, rt_json *j) {
         rt_plan_print(rt_step_plan(a->step), &plan);
         rt_json_i64(j, "train_bytes", (int64_t)rt_step_bytes(a->step));
         rt_json_str(j, "plan", rt_str_text(&plan));
+        rt_str_fail(j->out, plan.st);
         rt_str_deinit(&plan);
     }
 }

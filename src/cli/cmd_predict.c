@@ -3,17 +3,17 @@
  *
  *     classification   row, label, class, confidence, entropy, expected_entropy, mutual_information, probs
  *     regression       row, mean, total_variance, data_variance, knowledge_variance
+ *     and              file, behind row, of pictures; true_label and true_class, or true_value, where they are known
  *
- * Uncertainty in nats, over the M members of an ensemble with mean probabilities p:
- *
- *     entropy H(p)  =  expected_entropy (1/M) sum_m H(p_m)  +  mutual_information
- *     (a model with Dirichlet outputs has a mutual information within each member, too)
- *     total variance  =  data: mean of the members' variances  +  knowledge: variance of their means
+ * Every row is read as `eval` reads it (eval/row.c): total = data + knowledge uncertainty, entropies in nats.
  *
  * The format follows the name: .csv, .jsonl, .npy (float32: probs N x K; regression N x 4); without --out,
  * CSV on standard output. --uncertainty writes the three kinds of a row as an array, N x 3. --top adds
  * columns top_1, top_1_prob, ..., --reject a column rejected: 1 where the chosen measure is above the
  * threshold (of confidence: below).
+ *
+ * What `retort calibrate` stored in the model is used unless --raw: its temperature, its reject rule (unless
+ * --reject gives another), its sets (column set) or intervals (lower, upper).
  */
 #include "base/alloc.h"
 #include "base/file.h"
@@ -28,33 +28,26 @@
 enum { FLUSH_BYTES = 1 << 16, REGRESSION_COLUMNS = 4, KINDS = 3 };
 typedef enum format { FORMAT_CSV, FORMAT_JSONL, FORMAT_NPY } format;
 
-/* Measures of --reject: of the columns of `uncertainty` (total, data, knowledge), or confidence. */
-typedef struct reject_measure {
-    const char *name;
-    bool regression;
-    int column; /* -1: confidence */
-} reject_measure;
-static const reject_measure measures[] = {
-    {"entropy", false, 0},           {"expected_entropy", false, 1}, {"mutual_information", false, 2},
-    {"confidence", false, -1},       {"total_variance", true, 0},    {"data_variance", true, 1},
-    {"knowledge_variance", true, 2},
-};
-
 typedef struct prediction {
     rt_cli *c;
     rt_model *model;
-    rt_dataset *data;
+    cli_input in;
     rt_pool *pool;
     const rt_part *part;
+    rt_reading how;
     int64_t n, m, k;
-    bool regression, dirichlet;
-    double dirichlet_offset;
-    float *y;                      /* (n, m, k) */
-    float *p;                      /* (n, k) probabilities, or (n, 4) of a regression */
-    float *member_p;               /* (n, m, k) */
-    int64_t top;                   /* --top, at most k */
-    int64_t *order;                /* (k), classes by falling probability */
-    const reject_measure *measure; /* NULL: nothing is rejected */
+    bool regression;
+    float *y;             /* (n, m, k) */
+    float *p;             /* (n, k) probabilities, or (n, 4) of a regression */
+    float *member_p;      /* (n, m, k); NULL: not asked for */
+    float *kinds;         /* (n, 3) total, data and knowledge uncertainty */
+    int32_t *label;       /* (n) the predicted class */
+    uint8_t *out;         /* (n) is it rejected? */
+    int64_t top;          /* --top, at most k */
+    int64_t *order;       /* (k), classes by falling probability */
+    rt_decision decision; /* the model's, or that of the flags */
+    uint8_t *set;         /* (n, k) which classes are in the set of a row; NULL: no sets */
+    float *interval;      /* (n, 2); NULL: none */
     int64_t rejected;
     double judged, right, kept_right; /* rows with labels; sums of 0/1, or of squared errors */
     format format;
@@ -64,78 +57,117 @@ typedef struct prediction {
 
 /* ---- computing ---- */
 
-static rt_status choose_measure(prediction *q) {
+/* The model's decision, and what the flags say instead. */
+static rt_status choose_decision(prediction *q) {
     const rt_config *k = &q->c->config;
     const bool told = rt_config_is_set(k, "measure");
     const char *name = !told && q->regression ? "total_variance" : k->measure;
+    rt_decision *d = &q->decision;
+    *d = k->raw ? (rt_decision){.measure = -1} : *rt_model_decision(q->model);
     if (!rt_config_is_set(k, "reject")) {
         RT_FAIL_IF(told, RT_E_USAGE, "--measure is that of --reject T");
         return RT_OK;
     }
-    for (int64_t i = 0; i < RT_COUNT(measures); i++)
-        if (strcmp(measures[i].name, name) == 0)
-            q->measure = &measures[i];
-    RT_FAIL_IF(q->measure->regression != q->regression, RT_E_USAGE, "--measure %s: this model is a %s", name,
+    d->measure = rt_measure_find(name, q->regression);
+    RT_FAIL_IF(d->measure < 0, RT_E_USAGE, "--measure %s: this model is a %s", name,
                q->regression ? "regression; it has variances"
                              : "classification; it has entropies and confidence");
+    const rt_measure_info *list;
+    (void)rt_measure_list(&list);
+    const char *why = rt_needs_why_not(list[d->measure].needs, &q->how);
+    RT_FAIL_IF(why, RT_E_USAGE, "--measure %s: this model has none: %s", name, why);
+    RT_FAIL_IF(!rt_parse_f64(k->reject, strlen(k->reject), false, &d->threshold), RT_E_USAGE,
+               "--reject: \"%.40s\", wanted a number", k->reject);
+    if (strcmp(name, "confidence") == 0)
+        d->threshold = 1 - d->threshold;
     return RT_OK;
+}
+
+static bool rejects(const prediction *q) {
+    return q->decision.measure >= 0;
+}
+
+/* What is kept of every row. */
+static rt_status make_places(prediction *q) {
+    const rt_config *k = &q->c->config;
+    int64_t floats;
+    RT_FAIL_IF(!rt_i64_mul(q->n, q->m * q->k, &floats), RT_E_MEMORY, "%lld predictions are too many",
+               (long long)q->n);
+    const size_t n = (size_t)q->n + 1;
+    RT_TRY(rt_calloc(&q->y, (size_t)floats + 1, sizeof *q->y));
+    RT_TRY(rt_calloc(&q->p, n * (size_t)(q->regression ? REGRESSION_COLUMNS : q->k), sizeof *q->p));
+    RT_TRY(rt_calloc(&q->kinds, n, KINDS * sizeof *q->kinds));
+    RT_TRY(rt_calloc(&q->label, n, sizeof *q->label));
+    RT_TRY(rt_calloc(&q->out, n, sizeof *q->out));
+    if (q->decision.conformal == RT_CONFORMAL_INTERVAL)
+        RT_TRY(rt_calloc(&q->interval, n, 2 * sizeof *q->interval));
+    else if (q->decision.conformal != RT_CONFORMAL_NONE)
+        RT_TRY(rt_calloc(&q->set, n, (size_t)q->k));
+    return k->probs ? rt_calloc(&q->member_p, (size_t)floats + 1, sizeof *q->member_p) : RT_OK;
 }
 
 static rt_status load(prediction *q) {
     rt_config *k = &q->c->config;
-    const bool train = rt_config_is_set(k, "part") && strcmp(k->part, "train") == 0;
-    int64_t floats;
-    RT_TRY(cli_require(q->c, "data", k->data));
-    RT_FAIL_IF(rt_config_is_set(k, "part") && strcmp(k->part, "valid") == 0, RT_E_USAGE,
-               "--part: valid rows are for 'retort data'; predict takes train or test");
     RT_TRY(cli_pool_create(q->c, &q->pool));
     RT_TRY(rt_model_load(&q->model, q->c->args[0]));
     rt_model_set_batch(q->model, k->batch);
-    RT_TRY(rt_dataset_open(
-        &q->data, k->data,
-        (rt_data_options){.seed = (uint64_t)k->seed, .limit = k->limit, .test_only = !train}));
-    RT_TRY(rt_model_check_data(q->model, q->data));
-    q->part = train ? rt_dataset_train(q->data) : rt_dataset_test(q->data);
+    if (k->isa)
+        rt_model_set_v3(q->model, rt_config_v3(k));
+    RT_TRY(cli_input_open(&q->in, q->c, q->model));
+    q->part = q->in.part;
     q->n = q->part->n;
-    q->m = rt_model_members(q->model);
-    q->k = rt_model_outputs(q->model);
-    q->regression = rt_model_task(q->model) == RT_TASK_REGRESSION;
-    q->dirichlet = rt_model_output_kind(q->model, &q->dirichlet_offset) == RT_OUTPUT_DIRICHLET;
+    q->how = k->raw ? rt_model_reading(q->model) : rt_model_answering(q->model);
+    q->m = q->how.m;
+    q->k = q->how.k;
+    q->regression = q->how.kind == RT_OUTPUT_GAUSSIAN;
     RT_FAIL_IF(q->regression && k->probs, RT_E_USAGE,
                "--probs: this model is a regression; --logits writes means and variances");
-    RT_FAIL_IF(!rt_i64_mul(q->n, q->m * q->k, &floats), RT_E_MEMORY, "%lld predictions are too many",
-               (long long)q->n);
-    RT_TRY(rt_calloc(&q->y, (size_t)floats + 1, sizeof *q->y));
-    RT_TRY(rt_calloc(&q->p, (size_t)(q->n * (q->regression ? REGRESSION_COLUMNS : q->k)) + 1, sizeof *q->p));
-    if (!q->regression)
-        RT_TRY(rt_calloc(&q->member_p, (size_t)floats + 1, sizeof *q->member_p));
     RT_FAIL_IF(q->regression && k->top > 0, RT_E_USAGE,
                "--top: this model is a regression, it has no classes");
     q->top = RT_MIN(k->top, q->k);
     if (q->top > 0)
         RT_TRY(rt_calloc(&q->order, (size_t)q->k, sizeof *q->order));
-    return choose_measure(q);
+    RT_TRY(choose_decision(q));
+    return make_places(q);
 }
 
-/* Mean, total, data and knowledge variance of the mixture of the members' Gaussians. */
-static void mix(const prediction *q) {
-    for (int64_t i = 0; i < q->n; i++) {
-        const float *y = q->y + i * q->m * 2;
-        double mean = 0, data = 0, knowledge = 0;
-        for (int64_t j = 0; j < q->m; j++) {
-            mean += (double)y[2 * j] / (double)q->m;
-            data += (double)y[2 * j + 1] / (double)q->m;
-        }
-        for (int64_t j = 0; j < q->m; j++) {
-            double d = (double)y[2 * j] - mean;
-            knowledge += d * d / (double)q->m;
-        }
-        float *out = q->p + i * REGRESSION_COLUMNS;
-        out[0] = (float)mean;
-        out[1] = (float)(data + knowledge);
-        out[2] = (float)data;
-        out[3] = (float)knowledge;
+static void put_all(float *dst, const double *v, int64_t n, bool good) {
+    for (int64_t i = 0; dst && i < n; i++)
+        dst[i] = good ? (float)v[i] : NAN;
+}
+
+/* good: the numbers of r are those of row i; else they are none. */
+static void keep_row(prediction *q, const rt_row *r, int64_t i, bool good) {
+    const double kinds[KINDS] = {r->total, r->data, r->knowledge};
+    const double gaussian[REGRESSION_COLUMNS] = {r->mean, r->total, r->data, r->knowledge};
+    put_all(q->kinds + i * KINDS, kinds, KINDS, good);
+    if (q->regression) {
+        put_all(q->p + i * REGRESSION_COLUMNS, gaussian, REGRESSION_COLUMNS, good);
+    } else {
+        put_all(q->p + i * q->k, r->p, q->k, good);
+        put_all(q->member_p ? q->member_p + i * q->m * q->k : NULL, r->member_p, q->m * q->k, good);
+        q->label[i] = good ? (int32_t)r->top : 0;
     }
+    if (!good)
+        return;
+    q->out[i] = rt_decision_rejects(&q->decision, r);
+    for (int64_t c = 0; q->set && c < q->k; c++)
+        q->set[i * q->k + c] = rt_decision_contains(&q->decision, r, c);
+    if (q->interval) {
+        double lower, upper;
+        rt_decision_interval(&q->decision, r, &lower, &upper);
+        q->interval[2 * i] = (float)lower;
+        q->interval[2 * i + 1] = (float)upper;
+    }
+}
+
+static rt_status read_rows(prediction *q) {
+    rt_row r;
+    RT_TRY(rt_row_init(&r, q->how));
+    for (int64_t i = 0; i < q->n; i++)
+        keep_row(q, &r, i, rt_row_read(&r, q->y + i * q->m * q->k));
+    rt_row_deinit(&r);
+    return RT_OK;
 }
 
 /* ---- writing lines ---- */
@@ -156,13 +188,15 @@ static void append_f32(rt_str *s, float v) {
     rt_str_append(s, text);
 }
 
-/* A CSV field; quoted when it must be (RFC 4180). */
-static void append_field(rt_str *s, const char *text) {
-    if (!text || !strpbrk(text, ",\"\r\n")) {
+/* A CSV field of text; quoted when it must be (RFC 4180). Spreadsheets compute what begins with =, +, - or @; with
+ * --csv-safe it begins with an apostrophe, which they take for "text". */
+static void append_field(const prediction *q, rt_str *s, const char *text) {
+    const bool formula = text && *text && strchr("=+-@\t\r", *text) && q->c->config.csv_safe;
+    if (!text || (!formula && !strpbrk(text, ",\"\r\n"))) {
         rt_str_append(s, text ? text : "");
         return;
     }
-    rt_str_append_char(s, '"');
+    rt_str_append(s, formula ? "\"'" : "\"");
     for (; *text; text++) {
         if (*text == '"')
             rt_str_append_char(s, '"');
@@ -171,55 +205,8 @@ static void append_field(rt_str *s, const char *text) {
     rt_str_append_char(s, '"');
 }
 
-typedef struct uncertainty {
-    int64_t label;
-    float confidence;
-    double entropy, mutual_information, expected_entropy;
-} uncertainty;
-
-static uncertainty measure(const prediction *q, int64_t i) {
-    const float *p = q->p + i * q->k;
-    uncertainty u = {0};
-    for (int64_t j = 1; j < q->k; j++)
-        if (p[j] > p[u.label])
-            u.label = j;
-    u.confidence = p[u.label];
-    u.entropy = rt_eval_entropy(p, 1, q->k);
-    double own = 0; /* knowledge uncertainty of each Dirichlet */
-    for (int64_t j = 0; j < q->m; j++) {
-        const int64_t at = (i * q->m + j) * q->k;
-        u.expected_entropy += rt_eval_entropy(q->member_p + at, 1, q->k) / (double)q->m;
-        if (q->dirichlet)
-            own +=
-                rt_dirichlet_uncertainty(q->y + at, NULL, q->k, q->dirichlet_offset).knowledge / (double)q->m;
-    }
-    u.mutual_information = own + (q->m > 1 ? RT_MAX(u.entropy - u.expected_entropy, 0.0) : 0);
-    u.expected_entropy -= own;
-    return u;
-}
-
-/* Total, data and knowledge uncertainty of a row, and its confidence if it has one. */
-static void kinds(const prediction *q, int64_t i, float out[KINDS], float *confidence) {
-    if (q->regression) {
-        memcpy(out, q->p + i * REGRESSION_COLUMNS + 1, KINDS * sizeof *out);
-        *confidence = 0;
-        return;
-    }
-    const uncertainty u = measure(q, i);
-    out[0] = (float)u.entropy;
-    out[1] = (float)u.expected_entropy;
-    out[2] = (float)u.mutual_information;
-    *confidence = u.confidence;
-}
-
-static bool rejects(const prediction *q, int64_t i) {
-    float kind[KINDS], confidence;
-    const double threshold = q->c->config.reject;
-    if (!q->measure)
-        return false;
-    kinds(q, i, kind, &confidence);
-    return q->measure->column < 0 ? (double)confidence < threshold
-                                  : (double)kind[q->measure->column] > threshold;
+static float confidence(const prediction *q, int64_t i) {
+    return q->p[i * q->k + q->label[i]];
 }
 
 /* q->order begins with the q->top likeliest classes; of equal ones the first. */
@@ -241,22 +228,17 @@ static void rank_classes(const prediction *q, int64_t i) {
 
 /* How good are all rows, and those that were kept? */
 static void judge(prediction *q) {
-    if (!q->measure)
+    if (!rejects(q))
         return;
     for (int64_t i = 0; i < q->n; i++) {
-        const bool out = rejects(q, i);
+        const bool out = q->out[i];
         double good = 0;
         q->rejected += out;
         if (q->regression && q->part->target) {
             const double e = (double)q->p[i * REGRESSION_COLUMNS] - (double)q->part->target[i];
             good = e * e;
         } else if (q->part->label) {
-            const float *p = q->p + i * q->k;
-            int64_t label = 0;
-            for (int64_t j = 1; j < q->k; j++)
-                if (p[j] > p[label])
-                    label = j;
-            good = label == q->part->label[i];
+            good = q->label[i] == q->part->label[i];
         } else {
             continue;
         }
@@ -268,30 +250,51 @@ static void judge(prediction *q) {
 
 static void csv_heading(prediction *q) {
     rt_str *s = &q->line;
+    rt_str_append(s, cli_input_named(&q->in) ? "row,file" : "row");
     if (q->regression)
-        rt_str_append(s, "row,mean,total_variance,data_variance,knowledge_variance");
+        rt_str_append(s, ",mean,total_variance,data_variance,knowledge_variance");
     else
-        rt_str_append(s, "row,label,class,confidence,entropy,expected_entropy,mutual_information");
+        rt_str_append(s, ",label,class,confidence,entropy,expected_entropy,mutual_information");
     for (int64_t j = 0; j < q->k && !q->regression; j++)
         rt_str_appendf(s, ",probs_%lld", (long long)j);
     for (int64_t j = 1; j <= q->top; j++)
         rt_str_appendf(s, ",top_%lld,top_%lld_prob", (long long)j, (long long)j);
-    rt_str_append(s, q->measure ? ",rejected\n" : "\n");
+    rt_str_append(s, rejects(q) ? ",rejected" : "");
+    rt_str_append(s, q->set ? ",set" : q->interval ? ",lower,upper" : "");
+    rt_str_append(s, !cli_input_labelled(&q->in) ? "\n"
+                     : q->regression             ? ",true_value\n"
+                                                 : ",true_label,true_class\n");
+}
+
+/* The classes of a set, '|' between them. */
+static void csv_set(prediction *q, int64_t i) {
+    rt_str names;
+    rt_str_init(&names);
+    for (int64_t c = 0; c < q->k; c++)
+        if (q->set[i * q->k + c])
+            rt_str_appendf(&names, "%s%s", names.len > 0 ? "|" : "", rt_model_class_name(q->model, c));
+    rt_str_append_char(&q->line, ',');
+    append_field(q, &q->line, rt_str_text(&names));
+    rt_str_fail(&q->line, rt_str_status(&names));
+    rt_str_deinit(&names);
 }
 
 static void csv_row(prediction *q, int64_t i) {
     rt_str *s = &q->line;
-    rt_str_appendf(s, "%lld", (long long)i);
+    rt_str_appendf(s, "%lld", (long long)cli_input_row(&q->in, i));
+    if (cli_input_named(&q->in)) {
+        rt_str_append_char(s, ',');
+        append_field(q, s, cli_input_name(&q->in, i));
+    }
     const float *p = q->p + i * (q->regression ? REGRESSION_COLUMNS : q->k);
     if (!q->regression) {
-        uncertainty u = measure(q, i);
-        rt_str_appendf(s, ",%lld,", (long long)u.label);
-        append_field(s, rt_model_class_name(q->model, u.label));
-        const float values[] = {u.confidence, (float)u.entropy, (float)u.expected_entropy,
-                                (float)u.mutual_information};
-        for (int64_t j = 0; j < RT_COUNT(values); j++) {
+        rt_str_appendf(s, ",%d,", (int)q->label[i]);
+        append_field(q, s, rt_model_class_name(q->model, q->label[i]));
+        rt_str_append_char(s, ',');
+        append_f32(s, confidence(q, i));
+        for (int64_t j = 0; j < KINDS; j++) {
             rt_str_append_char(s, ',');
-            append_f32(s, values[j]);
+            append_f32(s, q->kinds[i * KINDS + j]);
         }
     }
     for (int64_t j = 0; j < (q->regression ? REGRESSION_COLUMNS : q->k); j++) {
@@ -302,12 +305,25 @@ static void csv_row(prediction *q, int64_t i) {
         rank_classes(q, i);
     for (int64_t j = 0; j < q->top; j++) {
         rt_str_append_char(s, ',');
-        append_field(s, rt_model_class_name(q->model, q->order[j]));
+        append_field(q, s, rt_model_class_name(q->model, q->order[j]));
         rt_str_append_char(s, ',');
         append_f32(s, p[q->order[j]]);
     }
-    if (q->measure)
-        rt_str_append(s, rejects(q, i) ? ",1" : ",0");
+    if (rejects(q))
+        rt_str_append(s, q->out[i] ? ",1" : ",0");
+    if (q->set)
+        csv_set(q, i);
+    for (int e = 0; q->interval && e < 2; e++) {
+        rt_str_append_char(s, ',');
+        append_f32(s, q->interval[2 * i + e]);
+    }
+    if (q->part->label) {
+        rt_str_appendf(s, ",%d,", q->part->label[i]);
+        append_field(q, s, rt_model_class_name(q->model, q->part->label[i]));
+    } else if (q->part->target) {
+        rt_str_append_char(s, ',');
+        append_f32(s, q->part->target[i]);
+    }
     rt_str_append_char(s, '\n');
 }
 
@@ -335,22 +351,23 @@ static void jsonl_top(const prediction *q, rt_json *j, int64_t i) {
 
 static void jsonl_row(prediction *q, int64_t i) {
     static const char *const names[] = {"mean", "total_variance", "data_variance", "knowledge_variance"};
+    static const char *const kinds[] = {"entropy", "expected_entropy", "mutual_information"};
     rt_json j;
     const float *p = q->p + i * (q->regression ? REGRESSION_COLUMNS : q->k);
     rt_json_init(&j, &q->line, false);
     rt_json_object_begin(&j, NULL);
-    rt_json_i64(&j, "row", i);
+    rt_json_i64(&j, "row", cli_input_row(&q->in, i));
+    if (cli_input_named(&q->in))
+        rt_json_str(&j, "file", cli_input_name(&q->in, i));
     if (q->regression) {
         for (int64_t k = 0; k < REGRESSION_COLUMNS; k++)
             json_f32(&j, names[k], p[k]);
     } else {
-        uncertainty u = measure(q, i);
-        rt_json_i64(&j, "label", u.label);
-        rt_json_str(&j, "class", rt_model_class_name(q->model, u.label));
-        json_f32(&j, "confidence", u.confidence);
-        json_f32(&j, "entropy", (float)u.entropy);
-        json_f32(&j, "expected_entropy", (float)u.expected_entropy);
-        json_f32(&j, "mutual_information", (float)u.mutual_information);
+        rt_json_i64(&j, "label", q->label[i]);
+        rt_json_str(&j, "class", rt_model_class_name(q->model, q->label[i]));
+        json_f32(&j, "confidence", confidence(q, i));
+        for (int64_t k = 0; k < KINDS; k++)
+            json_f32(&j, kinds[k], q->kinds[i * KINDS + k]);
         rt_json_array_begin(&j, "probs");
         for (int64_t k = 0; k < q->k; k++)
             json_f32(&j, NULL, p[k]);
@@ -358,8 +375,25 @@ static void jsonl_row(prediction *q, int64_t i) {
     }
     if (q->top > 0)
         jsonl_top(q, &j, i);
-    if (q->measure)
-        rt_json_bool(&j, "rejected", rejects(q, i));
+    if (rejects(q))
+        rt_json_bool(&j, "rejected", q->out[i]);
+    if (q->set) {
+        rt_json_array_begin(&j, "set");
+        for (int64_t c = 0; c < q->k; c++)
+            if (q->set[i * q->k + c])
+                rt_json_str(&j, NULL, rt_model_class_name(q->model, c));
+        rt_json_array_end(&j);
+    }
+    if (q->interval) {
+        json_f32(&j, "lower", q->interval[2 * i]);
+        json_f32(&j, "upper", q->interval[2 * i + 1]);
+    }
+    if (q->part->label) {
+        rt_json_i64(&j, "true_label", q->part->label[i]);
+        rt_json_str(&j, "true_class", rt_model_class_name(q->model, q->part->label[i]));
+    } else if (q->part->target) {
+        json_f32(&j, "true_value", q->part->target[i]);
+    }
     rt_json_object_end(&j);
     rt_str_append_char(&q->line, '\n');
 }
@@ -384,18 +418,6 @@ static rt_status write_lines(prediction *q) {
 static rt_status write_members(const prediction *q, const char *path, const float *data) {
     rt_shape s = q->m > 1 ? rt_shape3(q->n, q->m, q->k) : rt_shape2(q->n, q->k);
     return rt_npy_write(path, RT_DTYPE_F32, &s, data);
-}
-
-/* (n, 3) */
-static rt_status write_uncertainty(const prediction *q, const char *path) {
-    float *all = NULL, confidence;
-    const rt_shape s = rt_shape2(q->n, KINDS);
-    RT_TRY(rt_calloc(&all, (size_t)q->n + 1, KINDS * sizeof *all));
-    for (int64_t i = 0; i < q->n; i++)
-        kinds(q, i, all + i * KINDS, &confidence);
-    rt_status st = rt_npy_write(path, RT_DTYPE_F32, &s, all);
-    rt_free(all);
-    return st;
 }
 
 /* Is there an array to write besides the lines? */
@@ -426,8 +448,9 @@ static rt_status write_out(prediction *q) {
         RT_TRY(write_members(q, k->logits, q->y));
     if (k->probs)
         RT_TRY(write_members(q, k->probs, q->member_p));
+    const rt_shape kinds = rt_shape2(q->n, KINDS);
     if (k->uncertainty)
-        RT_TRY(write_uncertainty(q, k->uncertainty));
+        RT_TRY(rt_npy_write(k->uncertainty, RT_DTYPE_F32, &kinds, q->kinds));
     if (!k->out && any_array(k))
         return RT_OK;
     if (q->format == FORMAT_NPY) {
@@ -445,19 +468,32 @@ static double score_of(const prediction *q, double sum, int64_t n) {
     return q->regression ? sqrt(sum / (double)n) : sum / (double)n;
 }
 
+/* Measure and threshold of the reject rule as people say them. */
+static const char *rule_of(const prediction *q, double *threshold, bool *below) {
+    const rt_measure_info *list;
+    (void)rt_measure_list(&list);
+    const char *name = list[q->decision.measure].name;
+    *below = strcmp(name, "confidence") == 0;
+    *threshold = *below ? 1 - q->decision.threshold : q->decision.threshold;
+    return name;
+}
+
 static void say_rejected(prediction *q) {
     char rejected[32], rows[32], text[160] = "";
     const char *score = q->regression ? "RMSE" : "accuracy";
-    if (!q->measure)
+    if (!rejects(q))
         return;
+    double threshold;
+    bool below;
+    const char *measure = rule_of(q, &threshold, &below);
     if (q->judged > 0 && q->rejected < q->n)
         snprintf(text, sizeof text, "; %s of the rest %.4f, of all %.4f", score,
                  score_of(q, q->kept_right, q->n - q->rejected), score_of(q, q->right, q->n));
     else if (q->judged > 0)
         snprintf(text, sizeof text, "; %s of all %.4f", score, score_of(q, q->right, q->n));
     cli_say(&q->c->term, "rejected %s of %s rows (%.1f %%), %s %s %g%s", cli_count(rejected, q->rejected),
-            cli_count(rows, q->n), q->n > 0 ? 100.0 * (double)q->rejected / (double)q->n : 0.0,
-            q->measure->name, q->measure->column < 0 ? "below" : "above", q->c->config.reject, text);
+            cli_count(rows, q->n), q->n > 0 ? 100.0 * (double)q->rejected / (double)q->n : 0.0, measure,
+            below ? "below" : "above", threshold, text);
 }
 
 static rt_status print_json(prediction *q) {
@@ -465,7 +501,7 @@ static rt_status print_json(prediction *q) {
     rt_json j;
     cli_json_begin(&j, &q->line);
     rt_json_str(&j, "run", q->c->args[0]);
-    rt_json_str(&j, "data", k->data);
+    rt_json_str(&j, "data", rt_dataset_spec(q->in.data));
     rt_json_str(&j, "task", q->regression ? "regression" : "classification");
     rt_json_i64(&j, "rows", q->n);
     rt_json_i64(&j, "members", q->m);
@@ -475,10 +511,12 @@ static rt_status print_json(prediction *q) {
     for (int i = 0; i < 4; i++)
         if (paths[i])
             rt_json_str(&j, names[i], paths[i]);
-    if (q->measure) {
+    if (rejects(q)) {
+        double threshold;
+        bool below;
         rt_json_object_begin(&j, "reject");
-        rt_json_str(&j, "measure", q->measure->name);
-        rt_json_f64(&j, "threshold", k->reject);
+        rt_json_str(&j, "measure", rule_of(q, &threshold, &below));
+        rt_json_f64(&j, "threshold", threshold);
         rt_json_i64(&j, "rejected", q->rejected);
         rt_json_i64(&j, "kept", q->n - q->rejected);
         const char *const score = q->regression ? "rmse" : "accuracy";
@@ -508,12 +546,7 @@ rt_status cli_cmd_predict(rt_cli *c) {
     RT_TRY_GOTO(choose_format(&q));
     RT_TRY_GOTO(load(&q));
     RT_TRY_GOTO(rt_model_predict(q.model, q.part, q.pool, q.y, cli_stop()));
-    if (q.regression)
-        mix(&q);
-    else if (q.dirichlet)
-        rt_eval_dirichlet_mean(q.y, q.p, q.member_p, q.n, q.m, q.k, q.dirichlet_offset);
-    else
-        rt_eval_softmax_mean(q.y, q.p, q.member_p, q.n, q.m, q.k);
+    RT_TRY_GOTO(read_rows(&q));
     judge(&q);
     RT_TRY_GOTO(write_out(&q));
     if (c->config.json)
@@ -526,8 +559,13 @@ done:
     rt_free(q.y);
     rt_free(q.p);
     rt_free(q.member_p);
+    rt_free(q.kinds);
+    rt_free(q.label);
+    rt_free(q.out);
+    rt_free(q.set);
+    rt_free(q.interval);
     rt_free(q.order);
-    rt_dataset_destroy(&q.data);
+    cli_input_close(&q.in);
     rt_model_destroy(&q.model);
     rt_pool_destroy(&q.pool);
     return st;

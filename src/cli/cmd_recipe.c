@@ -78,39 +78,88 @@ static void append_command(rt_str *out, const rt_recipe_job *job) {
         cli_append_quoted(out, job->argv[i]);
 }
 
-static int count_done(const rt_recipe *r) {
-    int done = 0;
-    for (int i = 0; i < rt_recipe_jobs(r); i++)
-        done += rt_recipe_job_get(r, i)->done;
-    return done;
+static void count(const rt_recipe *r, int *done, int *again) {
+    *done = *again = 0;
+    for (int i = 0; i < rt_recipe_jobs(r); i++) {
+        const rt_recipe_job *job = rt_recipe_job_get(r, i);
+        *done += job->done;
+        *again += job->done && job->wanted;
+    }
+}
+
+static const char *scale_of(const rt_recipe *r) {
+    return strrchr(rt_recipe_dir(r), '/') + 1;
 }
 
 /* What it will take: said before anything is started. */
 static void append_needs(rt_str *out, const rt_recipe *r) {
-    rt_str_appendf(out,
-                   "scale %s: %d commands, %d finished; about %s min, %s of memory, %s on disk (on two "
-                   "cores with AVX2)",
-                   strrchr(rt_recipe_dir(r), '/') + 1, rt_recipe_jobs(r), count_done(r),
+    int done, again;
+    count(r, &done, &again);
+    rt_str_appendf(out, "scale %s: %d commands, %d finished", scale_of(r), rt_recipe_jobs(r), done);
+    if (again > 0)
+        rt_str_appendf(out, " (%d of them are run again, because others need their runs)", again);
+    rt_str_appendf(out, "; about %s min, %s of memory, %s on disk (on two cores with AVX2)",
                    rt_recipe_text(r, "scale.minutes"), rt_recipe_text(r, "scale.memory"),
                    rt_recipe_text(r, "scale.disk"));
+}
+
+static void show_json(rt_json *j, const rt_recipe *r) {
+    static const char *const texts[][2] = {{"title", "title"},           {"source", "source"},
+                                           {"about", "about"},           {"scale_about", "scale.about"},
+                                           {"minutes", "scale.minutes"}, {"memory", "scale.memory"},
+                                           {"disk", "scale.disk"}};
+    for (int i = 0; i < RT_COUNT(texts); i++)
+        rt_json_str(j, texts[i][0], rt_recipe_text(r, texts[i][1]));
+    rt_json_str(j, "scale", scale_of(r));
+    rt_json_str(j, "dir", rt_recipe_dir(r));
+    rt_json_array_begin(j, "commands");
+    for (int i = 0; i < rt_recipe_jobs(r); i++) {
+        const rt_recipe_job *job = rt_recipe_job_get(r, i);
+        rt_json_object_begin(j, NULL);
+        rt_json_str(j, "name", job->name);
+        rt_json_str(j, "stage", job->stage);
+        rt_json_bool(j, "finished", job->done);
+        rt_json_bool(j, "wanted", job->wanted);
+        rt_json_f64(j, "weight", job->weight);
+        rt_json_array_begin(j, "words");
+        for (int k = 0; k < job->argc; k++)
+            rt_json_str(j, NULL, job->argv[k]);
+        rt_json_array_end(j);
+        rt_json_object_end(j);
+    }
+    rt_json_array_end(j);
+}
+
+static void show_text(rt_str *out, const rt_recipe *r) {
+    rt_str_appendf(out, "%s\n%s\n\n%s\n\n", rt_recipe_text(r, "title"), rt_recipe_text(r, "source"),
+                   rt_recipe_text(r, "about"));
+    append_needs(out, r);
+    rt_str_appendf(out, "\n%s\n\n", rt_recipe_text(r, "scale.about"));
+    for (int i = 0; i < rt_recipe_jobs(r); i++) {
+        const rt_recipe_job *job = rt_recipe_job_get(r, i);
+        if (job->done)
+            rt_str_append(out, job->wanted ? "# finished, but its run is not here and is needed\n"
+                                           : "# finished\n");
+        append_command(out, job);
+        rt_str_append_char(out, '\n');
+    }
 }
 
 static rt_status show(rt_cli *c) {
     rt_recipe *r;
     rt_str out;
+    rt_json j;
+    rt_status st;
     RT_TRY(open_recipe(c, &r));
     rt_str_init(&out);
-    rt_str_appendf(&out, "%s\n%s\n\n%s\n\n", rt_recipe_text(r, "title"), rt_recipe_text(r, "source"),
-                   rt_recipe_text(r, "about"));
-    append_needs(&out, r);
-    rt_str_appendf(&out, "\n%s\n\n", rt_recipe_text(r, "scale.about"));
-    for (int i = 0; i < rt_recipe_jobs(r); i++) {
-        const rt_recipe_job *job = rt_recipe_job_get(r, i);
-        rt_str_append(&out, job->done ? "# finished\n" : "");
-        append_command(&out, job);
-        rt_str_append_char(&out, '\n');
+    if (c->config.json) {
+        cli_json_begin(&j, &out);
+        show_json(&j, r);
+        st = cli_json_end(c, &j);
+    } else {
+        show_text(&out, r);
+        st = cli_print(&out);
     }
-    rt_status st = cli_print(&out);
     rt_str_deinit(&out);
     rt_recipe_destroy(&r);
     return st;
@@ -180,45 +229,8 @@ done:
     return st == RT_OK || st == RT_E_INTERRUPTED ? st : rt_error_prefix(st, "%s", job->name);
 }
 
-static rt_status run(rt_cli *c) {
-    rt_recipe *r;
-    rt_str out;
-    RT_TRY(open_recipe(c, &r));
-    rt_str_init(&out);
-    append_needs(&out, r);
-    cli_say(&c->term, "%s: %s", c->args[1], rt_str_text(&out));
-    rt_str_clear(&out);
-    runner w = {.cli = c, .recipe = r};
-    rt_recipe_hooks hooks = {.run = run_job, .progress = show_place, .user = &w, .stop = cli_stop()};
-    rt_status st = rt_recipe_run(r, &hooks);
-    if (st == RT_E_INTERRUPTED)
-        st = rt_error_set(RT_E_INTERRUPTED, __FILE__, __LINE__,
-                          "interrupted; the same command continues where it was");
-    rt_str json;
-    rt_str_init(&json);
-    if (st == RT_OK)
-        st = rt_recipe_results(r, &json, &out);
-    if (st == RT_OK)
-        st = cli_print(c->config.json ? &json : &out);
-    if (st == RT_OK)
-        cli_say(&c->term, "results in %s", rt_recipe_dir(r));
-    rt_str_deinit(&json);
-    rt_str_deinit(&out);
-    rt_recipe_destroy(&r);
-    return st;
-}
-
-/* The tables of what is finished, without running anything. */
-static rt_status tables(rt_cli *c) {
-    rt_recipe *r;
+static rt_status print_results(rt_cli *c, const rt_recipe *r) {
     rt_str json, out;
-    int done = 0;
-    RT_TRY(open_recipe(c, &r));
-    for (int i = 0; i < rt_recipe_jobs(r); i++)
-        done += rt_recipe_job_get(r, i)->done;
-    if (done < rt_recipe_jobs(r))
-        cli_say(&c->term, "%d of %d commands are finished in %s; 'retort recipe run' does the rest", done,
-                rt_recipe_jobs(r), rt_recipe_dir(r));
     rt_str_init(&json);
     rt_str_init(&out);
     rt_status st = rt_recipe_results(r, &json, &out);
@@ -226,7 +238,83 @@ static rt_status tables(rt_cli *c) {
         st = cli_print(c->config.json ? &json : &out);
     rt_str_deinit(&json);
     rt_str_deinit(&out);
+    return st;
+}
+
+static rt_status say_needs(rt_cli *c, const rt_recipe *r) {
+    rt_str out;
+    rt_str_init(&out);
+    append_needs(&out, r);
+    rt_status st = rt_str_status(&out);
+    if (st == RT_OK)
+        cli_say(&c->term, "%s: %s", c->args[1], rt_str_text(&out));
+    rt_str_deinit(&out);
+    return st;
+}
+
+static rt_status run(rt_cli *c) {
+    rt_recipe *r;
+    RT_TRY(open_recipe(c, &r));
+    runner w = {.cli = c, .recipe = r};
+    rt_recipe_hooks hooks = {.run = run_job, .progress = show_place, .user = &w, .stop = cli_stop()};
+    rt_status st = say_needs(c, r);
+    if (st == RT_OK)
+        st = rt_recipe_run(r, &hooks);
+    if (st == RT_E_INTERRUPTED)
+        st = rt_error_set(RT_E_INTERRUPTED, __FILE__, __LINE__,
+                          "interrupted; the same command continues where it was");
+    if (st == RT_OK)
+        st = print_results(c, r);
+    if (st == RT_OK)
+        cli_say(&c->term, "results in %s", rt_recipe_dir(r));
     rt_recipe_destroy(&r);
+    return st;
+}
+
+/* The tables of what is finished, without running anything. */
+static rt_status tables(rt_cli *c) {
+    rt_recipe *r;
+    int done, again;
+    RT_TRY(open_recipe(c, &r));
+    count(r, &done, &again);
+    if (done < rt_recipe_jobs(r))
+        cli_say(&c->term, "%d of %d commands are finished in %s; 'retort recipe run' does the rest", done,
+                rt_recipe_jobs(r), rt_recipe_dir(r));
+    rt_status st = print_results(c, r);
+    rt_recipe_destroy(&r);
+    return st;
+}
+
+/* One page of all recipes and scales that were run. */
+static rt_status page(rt_cli *c) {
+    rt_recipe *list[64];
+    int n, found = 0;
+    const rt_embedded *files = rt_embedded_recipes(&n);
+    rt_str out;
+    rt_status st = RT_OK;
+    rt_str_init(&out);
+    for (int i = 0; i < n; i++) {
+        char name[64], scale[64];
+        int scales = 1;
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(files[i].name, "."), files[i].name);
+        for (int k = 0; k < scales && found < RT_COUNT(list); k++) {
+            RT_TRY_GOTO(rt_recipe_open(&list[found], name,
+                                       (rt_recipe_options){.scale = k ? scale : NULL, .out = c->config.out}));
+            scales = rt_recipe_scales(list[found]);
+            if (k + 1 < scales)
+                snprintf(scale, sizeof scale, "%s", rt_recipe_scale_name(list[found], k + 1));
+            if (rt_recipe_has_results(list[found]))
+                found++;
+            else
+                rt_recipe_destroy(&list[found]);
+        }
+    }
+    RT_TRY_GOTO(rt_recipe_page(list, found, &out));
+    st = cli_print(&out);
+done:
+    while (found > 0)
+        rt_recipe_destroy(&list[--found]);
+    rt_str_deinit(&out);
     return st;
 }
 
@@ -234,9 +322,9 @@ rt_status cli_cmd_recipe(rt_cli *c) {
     static const struct {
         const char *name;
         rt_status (*run)(rt_cli *c);
-    } actions[] = {{"list", list}, {"show", show}, {"run", run}, {"tables", tables}};
+    } actions[] = {{"list", list}, {"show", show}, {"run", run}, {"tables", tables}, {"page", page}};
     for (int64_t i = 0; i < RT_COUNT(actions); i++)
         if (strcmp(c->args[0], actions[i].name) == 0)
             return actions[i].run(c);
-    RT_FAIL(RT_E_USAGE, "recipe '%s': wanted list, show NAME, run NAME or tables NAME", c->args[0]);
+    RT_FAIL(RT_E_USAGE, "recipe '%s': wanted list, show NAME, run NAME, tables NAME or page", c->args[0]);
 }

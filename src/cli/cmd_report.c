@@ -10,11 +10,7 @@ static rt_status print_json(rt_cli *c, const char *out, const rt_report_result *
     rt_str text;
     rt_str_init(&text);
     cli_json_begin(&j, &text);
-    rt_json_str(&j, "out", out);
-    rt_json_i64(&j, "bytes", (int64_t)r->bytes);
-    rt_json_i64(&j, "runs", r->runs);
-    rt_json_i64(&j, "evaluated", r->evaluated);
-    rt_json_i64(&j, "pictures_left_out", r->pictures_left_out);
+    rt_report_result_write(r, out, &j);
     rt_status st = cli_json_end(c, &j);
     rt_str_deinit(&text);
     return st;

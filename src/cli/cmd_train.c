@@ -16,17 +16,23 @@ rt_status cli_load_saved(rt_cli *c) {
         return RT_OK;
     char *dir, *path = NULL;
     RT_TRY(rt_path_expand(&dir, k->out));
+    bool found = false;
     rt_status st = rt_path_join(&path, dir, "config.yaml");
-    if (st == RT_OK && rt_file_exists(path))
+    if (st == RT_OK)
+        st = rt_file_find(path, &found);
+    if (found)
         st = rt_config_load(k, c->verb->bit, path);
+    else if (st == RT_OK && !k->data)
+        st = rt_error_set(RT_E_USAGE, __FILE__, __LINE__, "--resume: there is no run in %s", k->out);
     rt_free(path);
     rt_free(dir);
     return st;
 }
 
-static void say_number(rt_cli *c, const char *name, double v, double scale, const char *unit) {
+/* As the lines of epochs have it. */
+static void say_number(rt_cli *c, const char *name, double v) {
     if (isfinite(v))
-        cli_say(&c->term, "  %-16s %.4g%s", name, v * scale, unit);
+        cli_say(&c->term, "  %-16s %.4f", name, v);
 }
 
 static void say_summary(rt_cli *c, const rt_train_result *r) {
@@ -43,10 +49,12 @@ static void say_summary(rt_cli *c, const rt_train_result *r) {
             cli_si(rate, r->samples_per_s));
     cli_say(&c->term, "  %-16s %s%s", "parameters", cli_count(params, r->parameters),
             r->members == 1 ? "" : " each");
-    say_number(c, "train loss", r->train_loss, 1, "");
-    say_number(c, "valid loss", r->valid_loss, 1, "");
-    say_number(c, "valid accuracy", r->valid_accuracy, 100, " %");
+    say_number(c, "loss", r->train_loss);
+    say_number(c, "valid nll", r->valid_loss);
+    say_number(c, "valid accuracy", r->valid_accuracy);
     cli_say(&c->term, "  %-16s %s", "saved in", c->config.out);
+    if (*r->doubt)
+        cli_say(&c->term, "warning: %s", r->doubt);
     rt_str next;
     rt_str_init(&next);
     rt_str_append(&next, "next: retort eval");
@@ -62,28 +70,23 @@ static rt_status print_json(rt_cli *c, const rt_train_result *r) {
     rt_json j;
     rt_str_init(&out);
     cli_json_begin(&j, &out);
-    rt_json_str(&j, "run", c->config.out);
-    rt_json_i64(&j, "members", r->members);
-    rt_json_i64(&j, "parameters", r->parameters);
-    rt_json_i64(&j, "epochs", r->epochs);
-    rt_json_i64(&j, "steps", r->steps);
-    rt_json_f64(&j, "train_seconds", r->seconds);
-    rt_json_f64_or(&j, "samples_per_s", r->samples_per_s, "no step was made");
-    rt_json_f64_or(&j, "train_loss", r->train_loss, "no step was made");
-    rt_json_f64_or(&j, "valid_loss", r->valid_loss, "no validation rows");
-    rt_json_f64_or(&j, "valid_accuracy", r->valid_accuracy, "no validation rows, or regression");
+    rt_train_result_write(r, c->config.out, &j);
     rt_status st = cli_json_end(c, &j);
     rt_str_deinit(&out);
     return st;
 }
 
-/* The message of the library, and the command that goes on. */
+/* The message of the library, and the command that goes on if there is something to go on from. */
 static rt_status say_how_to_continue(rt_cli *c) {
     char what[RT_ERROR_TEXT_MAX / 2];
+    rt_run_state state;
     rt_str command;
-    rt_str_init(&command);
     snprintf(what, sizeof what, "%s", rt_error_text());
     what[strcspn(what, ";")] = 0; /* what follows is said better below */
+    RT_TRY(rt_run_dir_state(c->config.out, &state));
+    RT_FAIL_IF(state != RT_RUN_UNFINISHED, RT_E_INTERRUPTED,
+               "%s; the run has not begun, there is nothing to continue", what);
+    rt_str_init(&command);
     cli_append_quoted(&command, c->config.out);
     rt_status st = rt_error_set(RT_E_INTERRUPTED, __FILE__, __LINE__,
                                 "%s; state saved; continue with: retort %s --out %s --resume", what,

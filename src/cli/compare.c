@@ -81,9 +81,11 @@ static rt_status read_config(comparison *m, int which) {
     char *path = NULL;
     uint8_t *text = NULL;
     size_t n;
+    bool found;
     rt_status st;
     RT_TRY_GOTO(rt_path_join(&path, m->run[which].dir, "config.yaml"));
-    if (!rt_file_exists(path))
+    RT_TRY_GOTO(rt_file_find(path, &found));
+    if (!found)
         goto done;
     RT_TRY_GOTO(rt_file_read(path, FILE_MAX_BYTES, &text, &n));
     for (char *s = (char *)text; *s;) {
@@ -113,9 +115,11 @@ static rt_status read_metrics(side *s) {
     char *path = NULL;
     uint8_t *text = NULL;
     size_t n;
+    bool found;
     rt_status st;
     RT_TRY_GOTO(rt_path_join(&path, s->dir, "metrics.json"));
-    if (!rt_file_exists(path))
+    RT_TRY_GOTO(rt_file_find(path, &found));
+    if (!found)
         goto done;
     RT_TRY_GOTO(rt_file_read(path, FILE_MAX_BYTES, &text, &n));
     RT_TRY_GOTO(rt_jdoc_parse(&s->metrics, (const char *)text, n, path));
@@ -132,11 +136,12 @@ static rt_status put_meta(pairs *p, const char *key, int which, const rt_model *
     const char *text = rt_model_meta(m, meta), *value;
     rt_jdoc *doc = NULL;
     rt_status st = RT_OK;
-    if (text && rt_jdoc_parse(&doc, text, strlen(text), meta) == RT_OK &&
-        rt_jval_str(rt_jval_get(rt_jdoc_root(doc), member), &value))
+    if (text)
+        st = rt_jdoc_parse(&doc, text, strlen(text), meta);
+    if (doc && rt_jval_str(rt_jval_get(rt_jdoc_root(doc), member), &value))
         st = put(p, key, which, value);
     rt_jdoc_destroy(&doc);
-    return st;
+    return st == RT_E_INPUT ? RT_OK : st;
 }
 
 static rt_status read_network(comparison *m, int which) {
@@ -299,6 +304,7 @@ static void text_pairs(const comparison *m, const char *title, const pairs *p, b
         cli_table_print(&t, out, m->c->term.colour_out);
     else
         rt_str_appendf(out, "%s: the same\n", title);
+    rt_str_fail(out, head.st);
     cli_table_deinit(&t);
     rt_str_deinit(&head);
 }
@@ -325,7 +331,7 @@ static rt_status text_metrics(const comparison *m, rt_str *out) {
     rt_status st =
         rt_assess_tables(with, n, &(rt_table_options){.width = RT_MAX(cli_term_width(), 100)}, &tables);
     rt_str_append_char(out, '\n');
-    rt_str_append(out, rt_str_text(&tables));
+    rt_str_append_str(out, &tables);
     rt_str_deinit(&tables);
     return st;
 }

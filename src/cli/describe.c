@@ -20,8 +20,10 @@ static void json_metadata(rt_json *j, const rt_safetensors *s) {
     for (int64_t i = 0; i < rt_safetensors_meta_count(s); i++) {
         const rt_st_meta *m = rt_safetensors_meta_get(s, i);
         rt_jdoc *doc = NULL;
-        bool object = m->value[0] == '{' && rt_jdoc_parse(&doc, m->value, strlen(m->value), m->key) == RT_OK;
-        if (object)
+        const bool object = m->value[0] == '{';
+        const rt_status st = object ? rt_jdoc_parse(&doc, m->value, strlen(m->value), m->key) : RT_OK;
+        rt_str_fail(j->out, st == RT_E_INPUT ? RT_OK : st);
+        if (object && st == RT_OK)
             rt_json_raw(j, m->key, m->value);
         else
             rt_json_str(j, m->key, m->value);

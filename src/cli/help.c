@@ -115,6 +115,7 @@ static void flag_help(rt_str *text, const rt_param_info *p) {
         rt_str_appendf(text, " [%s%s]", otherwise, p->def);
     if (p->kind == RT_KIND_LIST)
         rt_str_append(text, "; may be repeated");
+    rt_str_fail(text, range.st);
     rt_str_deinit(&range);
 }
 
@@ -140,6 +141,7 @@ static void print_flag(void *user, const char *group, const rt_param_info *p) {
     rt_str_init(&text);
     flag_help(&text, p);
     wrap(w->out, rt_str_text(&text), FLAG_COLUMN, FLAG_COLUMN);
+    rt_str_fail(w->out, text.st);
     rt_str_deinit(&text);
 }
 
@@ -272,13 +274,14 @@ void cli_help_program(rt_str *out, bool colour) {
                    cli_style_off(colour));
     heading(out, "Commands", colour);
     for (int i = 0; i < n; i++)
-        rt_str_appendf(out, "  %s%-9s%s%s\n           %s%s%s\n", cli_style_on(colour, CLI_CYAN), list[i].name,
-                       cli_style_off(colour), list[i].summary, cli_style_on(colour, CLI_DIM), list[i].example,
-                       cli_style_off(colour));
+        rt_str_appendf(out, "  %s%-11s%s%s\n             %s%s%s\n", cli_style_on(colour, CLI_CYAN),
+                       list[i].name, cli_style_off(colour), list[i].summary, cli_style_on(colour, CLI_DIM),
+                       list[i].example, cli_style_off(colour));
     rt_str_append(
         out, "\n'retort COMMAND --help' explains a command, 'retort --version' tells what is built in.\n"
-             "Exit codes: 0 ok, 1 failed, 2 usage, 3 bad input data, 4 interrupted (state saved),\n"
-             "            5 a metric did not meet what --require asks.\n"
+             "Exit codes: 0 ok, 1 failed, 2 usage, 3 bad input data, 4 interrupted (train, distill and\n"
+             "            recipe continue where they were, others start anew), 5 a metric did not meet\n"
+             "            what --require asks.\n"
              "Environment: NO_COLOR (no colours), RETORT_ISA=none|plain|avx2|avx512 (no better instructions "
              "than these).\n");
 }
@@ -287,7 +290,6 @@ void cli_help_version(rt_str *out) {
     static const char *const isa[] = {"none of the vector kernels", "plain C", "AVX2 + FMA", "AVX-512"};
     rt_str_append(out, "retort " RT_VERSION "\n");
     rt_str_appendf(out, "instruction set  %s\n", isa[rt_cpu_isa()]);
-    rt_str_appendf(out, "kernels          reference, vector%s%s\n", RT_WITH_ONEDNN ? ", oneDNN" : "",
-                   RT_WITH_BLAS ? ", BLAS" : "");
+    rt_str_appendf(out, "kernels          reference, vector%s\n", RT_WITH_ONEDNN ? ", oneDNN" : "");
     rt_str_appendf(out, "processors       %d\n", rt_cpu_count());
 }

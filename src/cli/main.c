@@ -2,8 +2,8 @@
  * main.c - the program: finds the verb, reads its arguments, runs it, and turns a status into a message and
  * an exit code.
  *
- * Exit codes are part of the interface: 0 ok, 1 failed, 2 usage, 3 bad input data, 4 interrupted with state
- * saved, 5 a required metric was not met.
+ * Exit codes are part of the interface: 0 ok, 1 failed, 2 usage, 3 bad input data, 4 interrupted (train,
+ * distill and recipe have saved their state, others left nothing behind), 5 a required metric was not met.
  */
 #include "base/alloc.h"
 #include "base/timer.h"
@@ -106,6 +106,12 @@ static bool is_one_of(const char *word, const char *a, const char *b, const char
     return strcmp(word, a) == 0 || strcmp(word, b) == 0 || strcmp(word, c) == 0;
 }
 
+/* A file from a stranger may ask for anything: it must not take the machine down. */
+static void limit_memory(const rt_config *c) {
+    const double gib = 1073741824.0;
+    rt_alloc_set_limit(c->max_memory > 0 ? (uint64_t)(c->max_memory * gib) : rt_memory_total() / 10 * 9);
+}
+
 static rt_status run(rt_cli *c, int argc, char **argv) {
     if (is_one_of(argv[0], "help", "--help", "-h"))
         return run_help(c, argc, argv);
@@ -121,6 +127,7 @@ static rt_status run(rt_cli *c, int argc, char **argv) {
         char *words[] = {"help", argv[0]};
         return run_help(c, 2, words);
     }
+    limit_memory(&c->config);
     if (c->verb->stops)
         cli_signals_catch();
     return c->verb->run(c);
@@ -136,6 +143,17 @@ static void report(rt_cli *c, rt_status st) {
         cli_say(&c->term, "See 'retort --help'.");
 }
 
+/* Without a command: what there is. */
+static rt_status show_usage(const rt_cli *c) {
+    rt_str text;
+    rt_str_init(&text);
+    cli_help_program(&text, c->term.colour_err);
+    rt_status st = rt_str_status(&text);
+    (void)!write(STDERR_FILENO, rt_str_text(&text), text.len);
+    rt_str_deinit(&text);
+    return st;
+}
+
 int main(int argc, char **argv) {
     rt_cli c = {.started = rt_time_now()};
     keep_descriptors();
@@ -143,21 +161,12 @@ int main(int argc, char **argv) {
     rt_status st = rt_config_init(&c.config);
     if (st == RT_OK) {
         cli_term_init(&c.term, &c.config);
-        if (argc < 2) {
-            rt_str text;
-            rt_str_init(&text);
-            cli_help_program(&text, c.term.colour_err);
-            (void)!write(STDERR_FILENO, rt_str_text(&text), text.len);
-            rt_str_deinit(&text);
-            st = RT_E_USAGE;
-        } else {
-            st = run(&c, argc - 1, argv + 1);
-            cli_term_close(&c.term);
-            if (st != RT_OK)
-                report(&c, st);
-        }
+        st = argc < 2 ? show_usage(&c) : run(&c, argc - 1, argv + 1);
+        cli_term_close(&c.term);
     }
+    if (st != RT_OK)
+        report(&c, st);
     rt_free(c.args);
     rt_config_deinit(&c.config);
-    return rt_status_exit_code(st);
+    return st == RT_OK && argc < 2 ? rt_status_exit_code(RT_E_USAGE) : rt_status_exit_code(st);
 }

@@ -88,6 +88,7 @@ static void man_flag(void *user, const char *group, const rt_param_info *p) {
         rt_str_append(out, ".");
     }
     rt_str_append_char(out, '\n');
+    rt_str_fail(out, range.st);
     rt_str_deinit(&range);
 }
 
@@ -137,8 +138,9 @@ static void paragraphs(rt_str *out, const char *text) {
 
 static const char EXIT_STATUS[] =
     ".SH EXIT STATUS\n.TP\n0\nsuccess\n.TP\n1\nfailure while running\n.TP\n2\nwrong usage\n.TP\n3\n"
-    "bad, missing or mismatching input data\n.TP\n4\ninterrupted; the state is saved where the command "
-    "has one\n.TP\n5\na metric did not meet what \\fB\\-\\-require\\fR asks\n";
+    "bad, missing or mismatching input data\n.TP\n4\ninterrupted; train, distill and recipe "
+    "continue where they were, other commands start anew\n.TP\n5\na metric did not meet what "
+    "\\fB\\-\\-require\\fR asks\n";
 
 void cli_man_verb(const cli_verb *v, rt_str *out) {
     title(out, v->name, v->summary);
@@ -227,6 +229,7 @@ static void markdown_param(void *user, const char *group, const rt_param_info *p
     rt_str_init(&range);
     cli_param_range(p, &range);
     cell(out, p->kind == RT_KIND_BOOL ? "true, false" : range.len ? range.p : p->meta);
+    rt_str_fail(out, range.st);
     rt_str_deinit(&range);
     rt_str_append(out, " | ");
     for (int i = 0; i < n; i++)

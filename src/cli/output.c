@@ -18,9 +18,7 @@ void cli_mute(bool on) {
     muted = on;
 }
 
-rt_status cli_write(const char *text, size_t n) {
-    if (muted)
-        return RT_OK;
+static rt_status put_all(const char *text, size_t n) {
     while (n > 0) {
         ssize_t w = write(STDOUT_FILENO, text, n);
         if (w < 0 && errno == EINTR)
@@ -30,6 +28,51 @@ rt_status cli_write(const char *text, size_t n) {
         n -= (size_t)w;
     }
     return RT_OK;
+}
+
+/* Length of what may go to a terminal as it is: a character that is no control character, or one of our own colours.
+ * 0: it may not. */
+static size_t harmless(const char *s, size_t n) {
+    const unsigned char c = (unsigned char)*s;
+    if (c == 0x1b && n > 2 && s[1] == '[') {
+        size_t k = 2;
+        while (k < n && ((s[k] >= '0' && s[k] <= '9') || s[k] == ';'))
+            k++;
+        return k < n && s[k] == 'm' ? k + 1 : 0;
+    }
+    if (c == 0xc2 && n > 1 && (unsigned char)s[1] < 0xa0)
+        return 0; /* U+0080 to U+009F: control characters of eight bits */
+    return c == '\n' || c == '\t' || (c >= 0x20 && c != 0x7f) ? 1 : 0;
+}
+
+/* Names in files must not steer the terminal; a file or a pipe gets every byte as it is. */
+static rt_status put_on_terminal(const char *text, size_t n) {
+    char line[4096];
+    size_t len = 0;
+    for (size_t i = 0; i < n;) {
+        const size_t k = harmless(text + i, n - i);
+        if (len + RT_MAX(k, (size_t)1) > sizeof line) {
+            RT_TRY(put_all(line, len));
+            len = 0;
+        }
+        if (k > sizeof line) { /* digits without end */
+            i += k;
+            continue;
+        }
+        if (k > 0)
+            memcpy(line + len, text + i, k);
+        else
+            line[len] = '?';
+        len += RT_MAX(k, (size_t)1);
+        i += k > 0 ? k : (unsigned char)text[i] == 0xc2 ? 2 : 1;
+    }
+    return put_all(line, len);
+}
+
+rt_status cli_write(const char *text, size_t n) {
+    if (muted)
+        return RT_OK;
+    return isatty(STDOUT_FILENO) ? put_on_terminal(text, n) : put_all(text, n);
 }
 
 rt_status cli_print(rt_str *text) {
@@ -64,9 +107,13 @@ void cli_json_shape(rt_json *j, const char *key, const rt_shape *s) {
 /* ---- tables ---- */
 
 void cli_clean(char *text) {
-    for (unsigned char *s = (unsigned char *)text; *s; s++)
-        if ((*s < 0x20 && *s != '\n') || *s == 0x7f)
+    for (unsigned char *s = (unsigned char *)text; *s; s++) {
+        const bool wide = s[0] == 0xc2 && s[1] >= 0x80 && s[1] < 0xa0; /* U+0080 to U+009F */
+        if (wide)
+            *s++ = '?';
+        if ((*s < 0x20 && *s != '\n') || *s == 0x7f || wide)
             *s = '?';
+    }
 }
 
 static const char RULE[] = "\001";
@@ -101,7 +148,7 @@ void cli_table_init(cli_table *t, const char *align, const char *headings) {
         if (!*s)
             break;
     }
-    RT_ASSERT(t->at == 0);
+    RT_ASSERT(t->at == 0 || t->cells.st != RT_OK);
 }
 
 void cli_table_deinit(cli_table *t) {
@@ -115,11 +162,13 @@ void cli_table_cell(cli_table *t, const char *fmt, ...) {
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     cli_clean(text);
+    for (char *s = text; (s = strchr(s, '\n')) != NULL;)
+        *s = '?'; /* a cell is one line */
     add_cell(t, text, strlen(text));
 }
 
 void cli_table_rule(cli_table *t) {
-    RT_ASSERT(t->at == 0);
+    RT_ASSERT(t->at == 0 || t->cells.st != RT_OK);
     for (int i = 0; i < t->columns; i++)
         add_cell(t, RULE, 1);
 }
@@ -152,6 +201,9 @@ static const char *print_row(const cli_table *t, const char *cell, rt_str *out) 
 }
 
 void cli_table_print(const cli_table *t, rt_str *out, bool colour) {
+    rt_str_fail(out, t->cells.st);
+    if (out->st != RT_OK)
+        return; /* cells are missing: the rows would run past the end */
     const char *cell = rt_str_text(&t->cells), *end = cell + t->cells.len;
     for (bool heading = true; cell < end; heading = false) {
         rt_str_append(out, cli_style_on(colour, heading ? CLI_BOLD : CLI_PLAIN));
@@ -160,8 +212,6 @@ void cli_table_print(const cli_table *t, rt_str *out, bool colour) {
             rt_str_append(out, cli_style_off(colour));
         rt_str_append_char(out, '\n');
     }
-    if (t->cells.st != RT_OK)
-        out->st = t->cells.st;
 }
 
 /* ---- numbers ---- */
@@ -213,10 +263,11 @@ const char *cli_duration(char *buf, double sec) {
 }
 
 const char *cli_shape(char *buf, const rt_shape *s) {
-    rt_str text;
-    rt_str_init(&text);
-    rt_shape_print(s, &text);
-    snprintf(buf, 32, "%s", rt_str_text(&text));
-    rt_str_deinit(&text);
+    enum { ROOM = 32 };
+    snprintf(buf, ROOM, "%s", s->rank == 0 ? "scalar" : "");
+    for (int i = 0; i < s->rank; i++) {
+        const size_t at = strlen(buf);
+        snprintf(buf + at, ROOM - at, i ? "x%lld" : "%lld", (long long)s->d[i]);
+    }
     return buf;
 }

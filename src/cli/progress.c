@@ -43,11 +43,11 @@ static void fill_fields(char field[FIELDS][FIELD_MAX], const cli_progress *c, co
     else
         snprintf(field[1], FIELD_MAX, "  %s left", cli_duration(text, p->seconds_left));
     if (isfinite(p->accuracy))
-        snprintf(field[2], FIELD_MAX, "  acc %.1f%%", 100 * p->accuracy);
+        snprintf(field[2], FIELD_MAX, "  acc %.4f", p->accuracy);
     if (c->have_valid && isfinite(c->valid_accuracy))
-        snprintf(field[3], FIELD_MAX, "  valid %.1f%%", 100 * c->valid_accuracy);
+        snprintf(field[3], FIELD_MAX, "  valid acc %.4f", c->valid_accuracy);
     else if (c->have_valid)
-        snprintf(field[3], FIELD_MAX, "  valid %.4f", c->valid_loss);
+        snprintf(field[3], FIELD_MAX, "  valid nll %.4f", c->valid_loss);
     if (isfinite(p->samples_per_s))
         snprintf(field[4], FIELD_MAX, "  %s/s", cli_si(text, p->samples_per_s));
 }
@@ -89,7 +89,7 @@ static void plain(cli_progress *c, const rt_progress *p) {
     if (isfinite(p->accuracy))
         n += snprintf(text + n, sizeof text - (size_t)n, "  accuracy %.4f", p->accuracy);
     if (p->epoch_end && isfinite(p->valid_loss))
-        n += snprintf(text + n, sizeof text - (size_t)n, "  valid loss %.4f", p->valid_loss);
+        n += snprintf(text + n, sizeof text - (size_t)n, "  valid nll %.4f", p->valid_loss);
     if (p->epoch_end && isfinite(p->valid_accuracy))
         n += snprintf(text + n, sizeof text - (size_t)n, "  valid accuracy %.4f", p->valid_accuracy);
     cli_say(c->term, "%s  %s/s  %s left", text, cli_si(rate, p->samples_per_s),

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/timer.h"
 #include "cli/cli.h"
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,11 +79,26 @@ const char *cli_style_off(bool colour) {
     return colour ? "\033[0m" : "";
 }
 
+/* What is written at once. It lives on the stack: there may be no memory left, and that must be said, too. */
+typedef struct piece {
+    char text[4096];
+    size_t n;
+} piece;
+
+/* What does not fit is cut; the last place is kept for the end of the line. */
+static void add(piece *p, const char *text) {
+    size_t n = RT_MIN(strlen(text), sizeof p->text - 1 - p->n);
+    memcpy(p->text + p->n, text, n);
+    p->n += n;
+}
+
 /* Nothing can be done when even standard error cannot be written. */
-static void put(const rt_str *s) {
-    const char *p = rt_str_text(s);
-    for (size_t n = s->len; n > 0;) {
+static void put(const piece *s) {
+    const char *p = s->text;
+    for (size_t n = s->n; n > 0;) {
         ssize_t w = write(STDERR_FILENO, p, n);
+        if (w < 0 && errno == EINTR)
+            continue;
         if (w <= 0)
             return;
         p += w;
@@ -90,25 +106,24 @@ static void put(const rt_str *s) {
     }
 }
 
-static void wipe(cli_term *t, rt_str *s) {
+static void wipe(cli_term *t, piece *p) {
     if (t->open)
-        rt_str_append(s, "\r\033[K");
+        add(p, "\r\033[K");
     t->open = false;
 }
 
 static void message(cli_term *t, cli_style style, const char *label, const char *text) {
-    rt_str s;
-    rt_str_init(&s);
-    wipe(t, &s);
-    rt_str_appendf(&s, "%s%s%s", cli_style_on(t->colour_err, style), label,
-                   *label ? cli_style_off(t->colour_err) : "");
-    size_t at = s.len;
-    rt_str_append(&s, text);
-    if (s.len > at)
-        cli_clean(s.p + at);
-    rt_str_append_char(&s, '\n');
-    put(&s);
-    rt_str_deinit(&s);
+    piece p = {.n = 0};
+    wipe(t, &p);
+    add(&p, cli_style_on(t->colour_err, style));
+    add(&p, label);
+    add(&p, *label ? cli_style_off(t->colour_err) : "");
+    char *shown = p.text + p.n;
+    add(&p, text);
+    p.text[p.n] = 0;
+    cli_clean(shown);
+    p.text[p.n++] = '\n';
+    put(&p);
 }
 
 void cli_say(cli_term *t, const char *fmt, ...) {
@@ -132,20 +147,16 @@ void cli_error(cli_term *t, const char *text) {
 }
 
 void cli_term_draw(cli_term *t, const char *line) {
-    rt_str s;
-    rt_str_init(&s);
-    wipe(t, &s);
-    rt_str_append(&s, line);
-    put(&s);
-    rt_str_deinit(&s);
+    piece p = {.n = 0};
+    wipe(t, &p);
+    add(&p, line);
+    put(&p);
     t->open = true;
     t->drawn = rt_time_now();
 }
 
 void cli_term_close(cli_term *t) {
-    rt_str s;
-    rt_str_init(&s);
-    wipe(t, &s);
-    put(&s);
-    rt_str_deinit(&s);
+    piece p = {.n = 0};
+    wipe(t, &p);
+    put(&p);
 }

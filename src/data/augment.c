@@ -2,7 +2,7 @@
  * augment.c - random flips, crops, shifts and rotations of images, as a pure function of (seed, epoch, row
  * number).
  *
- * In order: rotate about the centre (bilinear, zeros outside), shift (zeros shifted in), pad and crop back to
+ * In order: rotate about the centre (bicubic, zeros outside), shift (zeros shifted in), pad and crop back to
  * the same size, flip. The last three are whole-pixel moves that act on each axis alone, so together they are
  * one index table per axis, dst pixel (y, x) <- pixel (Y[y], X[x]), with -1 for a pixel from outside. No
  * scratch image is needed, whatever is combined: an image leaves in one pass, through a table from bytes to
@@ -96,13 +96,21 @@ static float plane_at(const plane *p, int64_t y, int64_t x) {
     return p->u8 ? pixel_table[p->u8[y * p->w + x]] : p->f32[y * p->w + x];
 }
 
-/* Where a pixel of the rotated picture lies in the source: the corner above left and the weights of the other
- * side. */
+/* Where a pixel of the rotated picture lies in the source: the corner above left of it, and the weights of the four
+ * rows and columns around it. */
 typedef struct place {
     int64_t y, x;
-    float wy, wx;
-    bool inside; /* all four neighbours are in the picture */
+    float wy[4], wx[4];
+    bool inside; /* all sixteen are in the picture */
 } place;
+
+/* Keys's cubic convolution, a = -1/2: exact for polynomials up to the second degree. */
+static void cubic(float w[4], double t) {
+    w[0] = (float)(((-0.5 * t + 1) * t - 0.5) * t);
+    w[1] = (float)((1.5 * t - 2.5) * t * t + 1);
+    w[2] = (float)(((-1.5 * t + 2) * t + 0.5) * t);
+    w[3] = (float)((0.5 * t - 0.5) * t * t);
+}
 
 static place turn_back(const turn *t, int64_t h, int64_t w, int64_t y, int64_t x) {
     double dy = (double)y - t->cy, dx = (double)x - t->cx;
@@ -110,26 +118,28 @@ static place turn_back(const turn *t, int64_t h, int64_t w, int64_t y, int64_t x
     place p = {.y = (int64_t)sy, .x = (int64_t)sx};
     p.y -= sy < (double)p.y; /* floor, without a call per pixel */
     p.x -= sx < (double)p.x;
-    p.wy = (float)(sy - (double)p.y);
-    p.wx = (float)(sx - (double)p.x);
-    p.inside = p.y >= 0 && p.y + 1 < h && p.x >= 0 && p.x + 1 < w;
+    cubic(p.wy, sy - (double)p.y);
+    cubic(p.wx, sx - (double)p.x);
+    p.inside = p.y >= 1 && p.y + 2 < h && p.x >= 1 && p.x + 2 < w;
     return p;
 }
 
-static float plane_bilinear(const plane *p, const place *q) {
-    float v[4];
-    if (q->inside && p->u8) {
-        const uint8_t *at = p->u8 + q->y * p->w + q->x;
-        v[0] = pixel_table[at[0]];
-        v[1] = pixel_table[at[1]];
-        v[2] = pixel_table[at[p->w]];
-        v[3] = pixel_table[at[p->w + 1]];
-    } else {
-        for (int k = 0; k < 4; k++)
-            v[k] = plane_at(p, q->y + (k >> 1), q->x + (k & 1));
+/* Bytes stay within theirs: a cubic overshoots at edges. */
+static float plane_bicubic(const plane *p, const place *q) {
+    float sum = 0;
+    for (int64_t j = 0; j < 4; j++) {
+        float line = 0;
+        if (q->inside && p->u8) {
+            const uint8_t *at = p->u8 + (q->y + j - 1) * p->w + q->x - 1;
+            for (int64_t i = 0; i < 4; i++)
+                line += q->wx[i] * pixel_table[at[i]];
+        } else {
+            for (int64_t i = 0; i < 4; i++)
+                line += q->wx[i] * plane_at(p, q->y + j - 1, q->x + i - 1);
+        }
+        sum += q->wy[j] * line;
     }
-    float top = v[0] * (1 - q->wx) + v[1] * q->wx, bottom = v[2] * (1 - q->wx) + v[3] * q->wx;
-    return top * (1 - q->wy) + bottom * q->wy;
+    return p->u8 ? RT_MIN(1.0f, RT_MAX(0.0f, sum)) : sum;
 }
 
 static plane plane_of(rt_shape row, const uint8_t *u8, const float *f32, int64_t c) {
@@ -148,7 +158,7 @@ static void turned_columns(float *dst, rt_shape row, const uint8_t *u8, const fl
             place q = outside ? (place){.y = 0} : turn_back(t, h, w, sy, map[x]);
             for (int64_t c = 0; c < row.d[0]; c++) {
                 plane p = plane_of(row, u8, f32, c);
-                dst[(c * h + y) * w + x0 + x] = outside ? 0 : plane_bilinear(&p, &q);
+                dst[(c * h + y) * w + x0 + x] = outside ? 0 : plane_bicubic(&p, &q);
             }
         }
     }

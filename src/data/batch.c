@@ -34,10 +34,8 @@ static void batch_row(const rt_batch_spec *s, uint64_t seed, int64_t epoch, int6
     const float *f32 = p->f32 ? p->f32 + source * elems : NULL;
     if (augment)
         rt_augment_image(&s->augment, seed, epoch, source, s->row, u8, f32, x);
-    else if (u8)
-        rt_pixels_to_f32(x, u8, elems);
     else
-        memcpy(x, f32, (size_t)elems * sizeof *x);
+        rt_part_values(p, elems, source, 0, elems, x);
 }
 
 void rt_batch_fill(const rt_batch_spec *s, uint64_t seed, int64_t epoch, int64_t i, const int64_t *order,
@@ -46,7 +44,8 @@ void rt_batch_fill(const rt_batch_spec *s, uint64_t seed, int64_t epoch, int64_t
     int64_t rows = rt_batch_rows(s, i), elems = rt_shape_elems(&s->row);
     bool augment = rt_augment_any(&s->augment) && s->row.rank == 3;
     for (int64_t k = 0; k < rows; k++) {
-        int64_t row = s->set->index[order[i * s->batch + k]];
+        const int64_t at = i * s->batch + k, place = order ? order[at] : at;
+        const int64_t row = s->set->index ? s->set->index[place] : place;
         batch_row(s, seed, epoch, row, elems, augment, x + k * elems);
         if (label)
             label[k] = p->label ? p->label[row] : 0;

@@ -56,14 +56,6 @@ void rt_plane_resize(float *dst, int64_t dh, int64_t dw, const float *src, int64
     }
 }
 
-/* Row i as floats in its own shape. */
-static void convert_load(float *dst, const rt_part *p, int64_t i, int64_t elems) {
-    if (p->u8)
-        rt_pixels_to_f32(dst, p->u8 + i * elems, elems);
-    else
-        memcpy(dst, p->f32 + i * elems, (size_t)elems * sizeof *dst);
-}
-
 /* (c, h, w) in `src` to (to.c, to.h, to.w): colours first, so that only what is needed is resized. src is
  * overwritten. */
 static void convert_image(float *dst, float *src, const rt_shape *from, const rt_shape *to) {
@@ -115,7 +107,7 @@ rt_status rt_part_convert(float **out, const rt_part *p, rt_shape from, rt_shape
     RT_TRY_GOTO(rt_calloc(&row, (size_t)from_elems + 1, sizeof *row));
     bool same = rt_shape_equal(&from, &to);
     for (int64_t i = 0; i < p->n; i++) {
-        convert_load(same ? all + i * to_elems : row, p, i, from_elems);
+        rt_part_values(p, from_elems, i, 0, from_elems, same ? all + i * to_elems : row);
         if (!same)
             convert_image(all + i * to_elems, row, &from, &to);
     }
@@ -146,9 +138,10 @@ static void csv_write_text(rt_str *s, const char *text) {
 
 static void csv_write_row(rt_str *s, const rt_dataset *d, const rt_part *p, int64_t i, int64_t elems) {
     char number[48];
-    const float *pixel = rt_pixel_table();
     for (int64_t k = 0; k < elems; k++) {
-        rt_format_f32(number, p->u8 ? pixel[p->u8[i * elems + k]] : p->f32[i * elems + k]);
+        float value;
+        rt_part_values(p, elems, i, k, 1, &value);
+        rt_format_f32(number, value);
         rt_str_append(s, number);
         rt_str_append_char(s, ',');
     }

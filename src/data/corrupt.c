@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "base/stop.h"
 
 #include <math.h>
 #include <string.h>
@@ -194,6 +195,7 @@ size_t rt_distortion_scratch(const rt_distortion *d) {
 
 rt_status rt_distortion_run(const rt_distortion *d, int64_t row_number, void *scratch, const uint8_t *u8,
                             const float *f32, uint8_t *dst_u8, float *dst_f32) {
+    RT_TRY(rt_stop_check("distorting", "images"));
     const int64_t n = d->c * d->h * d->w;
     const float half = d->shift ? 0.5f / 255.0f : 0.0f; /* a shift that must be bytes is rounded */
     float *x = scratch;

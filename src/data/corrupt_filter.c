@@ -76,7 +76,8 @@ void rt_plane_gauss(float *x, int64_t h, int64_t w, const float *taps, int64_t r
 
 /* ---- line ---- */
 
-/* Half a Gaussian over 2 radius + 1 pixels; the tail that cannot move a byte is left out. */
+/* Half a Gaussian over 2 radius + 1 pixels; the tail that cannot move a byte is left out, and the rest sums up to 1:
+ * what is even stays as it is, though values are cut off. */
 int64_t rt_line_taps(float *taps, double radius, double sigma) {
     const int64_t n = RT_MIN(2 * (int64_t)ceil(radius) + 1, RT_LINE_MAX);
     double sum = 0;
@@ -88,6 +89,11 @@ int64_t rt_line_taps(float *taps, double radius, double sigma) {
         if (taps[used] < 1e-5f)
             break;
     }
+    sum = 0;
+    for (int64_t i = 0; i < used; i++)
+        sum += (double)taps[i];
+    for (int64_t i = 0; i < used; i++)
+        taps[i] = (float)((double)taps[i] / sum);
     return used;
 }
 
@@ -107,8 +113,8 @@ void rt_plane_line(float *x, int64_t h, int64_t w, const float *taps, int64_t n,
         for (int64_t y = 0; y < h; y++)
             row_add(x + y * w, scratch + (y + reach + dy) * stride + reach + dx, taps[i], w);
     }
-    for (int64_t i = 0; i < h * w; i++)
-        x[i] = (float)(int)(x[i] * 255.0f + 0.5f) * (1.0f / 255.0f);
+    for (int64_t i = 0; i < h * w; i++) /* 16 bits, rounded, then 8, cut off */
+        x[i] = (float)((int)(x[i] * 65535.0f + 0.5f) / 257) * (1.0f / 255.0f);
 }
 
 /* ---- zoom ---- */

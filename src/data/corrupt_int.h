@@ -74,7 +74,7 @@ int64_t rt_gauss_scratch(int64_t h, int64_t w, int64_t radius);
 void rt_plane_gauss(float *x, int64_t h, int64_t w, const float *taps, int64_t radius, rt_border b,
                     float *scratch);
 
-/* Blur along a line: x(p) <- sum_i taps[i] x(p + i (cos, sin)), edges extended; values rounded to 8 bits. */
+/* Blur along a line: x(p) <- sum_i taps[i] x(p + i (cos, sin)), edges extended; values cut off to 8 bits. */
 int64_t rt_line_taps(float *taps, double radius, double sigma); /* how many; at most RT_LINE_MAX */
 enum { RT_LINE_MAX = 64 };
 int64_t rt_line_scratch(int64_t h, int64_t w, int64_t n);

@@ -11,25 +11,64 @@
 #define RT_DATA_DATA_H
 
 #include "base/pool.h"
+#include "base/str.h"
 #include "tensor/tensor.h"
 
-typedef enum rt_task { RT_TASK_CLASSIFICATION, RT_TASK_REGRESSION } rt_task;
+/* Arrays that the caller of the library lends, for "memory:NAME" on this thread. */
+void rt_memory_lend(const rt_memory *m, int n);
 
+/* A table that stays in its file: rows of numbers as io/numbers.c names them. */
+typedef struct rt_stored {
+    const uint8_t *data;
+    char kind;
+    int itemsize;
+} rt_stored;
+
+/* Rows are in one of three forms; rt_part_values reads any of them. */
 typedef struct rt_part {
     int64_t n;
-    const uint8_t *u8;    /* images (n, c, h, w), or NULL */
-    const float *f32;     /* anything else (n, row...), or NULL */
+    const uint8_t *u8;       /* images (n, c, h, w), or NULL */
+    const float *f32;        /* anything else (n, row...), or NULL */
+    const rt_stored *stored; /* or row i is row at[i] of this, or NULL */
+    const int64_t *at;
     const int32_t *label; /* classification (n) */
     const float *target;  /* regression (n) */
 } rt_part;
 
+/* Which rows are held out (split.c). */
+typedef enum rt_split { RT_SPLIT_STRATIFIED, RT_SPLIT_RANDOM, RT_SPLIT_LAST, RT_SPLITS } rt_split;
+const char *rt_split_name(rt_split s);
+rt_split rt_split_find(const char *name); /* RT_SPLITS if there is none of that name */
+
+/* Values [first, first + n) of row i, of rows of `elems` values, as floats; bytes become [0, 1]. */
+void rt_part_values(const rt_part *p, int64_t elems, int64_t i, int64_t first, int64_t n, float *dst);
+
 typedef struct rt_dataset rt_dataset;
+/* What a model was trained on. A source that knows names (images, csv) looks up the model's own classes and columns,
+ * pictures are brought to its size, and rows without labels take over its task. */
+typedef struct rt_data_like {
+    rt_task task;
+    rt_shape row;
+    int64_t classes;
+    const char *const *class_name;
+    const char *resize; /* how pictures were brought to one size; NULL: not known */
+    const char *table; /* rt_dataset_table of its data; NULL: it was no table */
+} rt_data_like;
 typedef struct rt_data_options {
     uint64_t seed;  /* of generators */
     int64_t limit;  /* keep only the first rows of each part; 0: all */
     bool test_only; /* for evaluation: do not read the training part where the source has two */
+    rt_split split; /* how sources without a test part draw one */
+    bool whole;     /* they draw none: all rows are in the test part */
+    bool unlabelled;          /* labels are not checked, and perhaps not read; whole, too */
+    bool skip_broken;         /* pictures that cannot be decoded are left out, and a warning counts them */
+    const rt_data_like *like; /* for a model, or NULL; used while opening only */
 } rt_data_options;
 rt_status rt_dataset_open(rt_dataset **out, const char *spec, rt_data_options o) RT_MUST_CHECK;
+/* Files as a user names them, all rows: pictures and folders of them, or one table (.csv) or array (.npy, .safetensors,
+ * IDX), or a SPEC. */
+rt_status rt_dataset_open_files(rt_dataset **out, const char *const *files, int64_t n,
+                                rt_data_options o) RT_MUST_CHECK;
 /* From arrays the caller owns (tests, C API); borrowed. test may be NULL. */
 rt_status rt_dataset_from_arrays(rt_dataset **out, rt_task task, rt_shape row, int64_t classes,
                                  const rt_part *train, const rt_part *test) RT_MUST_CHECK;
@@ -41,19 +80,57 @@ int64_t rt_dataset_classes(const rt_dataset *d); /* 0 for regression */
 const char *rt_dataset_class_name(const rt_dataset *d, int64_t k);
 const rt_part *rt_dataset_train(const rt_dataset *d); /* n == 0 if the source has no training part */
 const rt_part *rt_dataset_test(const rt_dataset *d);  /* the only part when there is one */
+/* Rows without labels can be predicted, and nothing else. */
+bool rt_dataset_labelled(const rt_dataset *d);
+rt_status rt_dataset_need_labels(const rt_dataset *d, const char *what) RT_MUST_CHECK; /* what: "training" */
+/* The file that row i of a part (of d) was read from, or NULL. */
+const char *rt_dataset_row_name(const rt_dataset *d, const rt_part *p, int64_t i);
+const char *rt_dataset_resize(const rt_dataset *d); /* of pictures: "crop" or "stretch"; else NULL */
+bool rt_dataset_drawn(const rt_dataset *d); /* the test part was drawn from the rows, as o.split says */
+/* The seed= of the SPEC. Rows are held out by it rather than by the seed of a run, so that runs with different seeds,
+ * teachers and students hold out the same ones. */
+uint64_t rt_dataset_split_seed(const rt_dataset *d);
+/* Its rows stand in a published order, which those who compare results keep: validation rows are the last. */
+bool rt_dataset_ordered(const rt_dataset *d);
 const char *
 rt_dataset_hash(const rt_dataset *d); /* SHA-256 of rows and labels, hex; computed on first call */
 
 /* Rows of a part. */
-typedef struct rt_subset {
+typedef struct rt_subset rt_subset;
+/*
+ * A table (csv) of more than numbers is turned into floats by an encoder: medians for gaps, categories, dates.
+ * Opening fits it to the training part; this fits it to rows of that part, those that are trained on, and encodes
+ * both parts anew: shape, rows and hash may change. Does nothing for other data, and for data opened for a model,
+ * which is encoded as that model wants it.
+ */
+rt_status rt_dataset_fit(rt_dataset *d, const rt_subset *rows) RT_MUST_CHECK;
+/* Encodes both parts as another model wants them (NULL or not a table: as they are); nothing is fitted any more. */
+rt_status rt_dataset_encode_as(rt_dataset *d, const char *table) RT_MUST_CHECK;
+/* The encoder as JSON (encoder_json.c), for rt_data_like; NULL: not a table. Until the next fit. */
+const char *rt_dataset_table(const rt_dataset *d);
+/* Whether such a text can be used, for rows of `width` features; `name` says whose it is. */
+rt_status rt_dataset_table_check(const char *table, int64_t width, const char *name) RT_MUST_CHECK;
+rt_data_like rt_dataset_like(const rt_dataset *d); /* borrowed from d */
+/* Columns of a table, without the target: 0 for other data. */
+int64_t rt_dataset_columns(const rt_dataset *d);
+/* Name and features of column c, and in words what it becomes ("one-hot: Bern, Oslo, other"). */
+typedef struct rt_column_info {
+    const char *name;
+    int64_t first, width;
+} rt_column_info;
+rt_column_info rt_dataset_column(const rt_dataset *d, int64_t c, rt_str *becomes);
+/* Appends the name of feature k of column c: "city=Bern". */
+void rt_dataset_feature(const rt_dataset *d, int64_t c, int64_t k, rt_str *out);
+
+struct rt_subset {
     const rt_part *part;
     int64_t n;
-    int64_t *index; /* rt_alloc'ed */
-} rt_subset;
+    int64_t *index; /* rt_alloc'ed; batches take NULL for all rows in their order */
+};
 rt_status rt_subset_all(rt_subset *out, const rt_part *p) RT_MUST_CHECK;
 rt_status rt_subset_rows(rt_subset *out, const rt_part *p, const int64_t *rows, int64_t n) RT_MUST_CHECK;
-/* valid = the last valid_n rows, or valid_n rows drawn by seed if shuffle. */
-rt_status rt_subset_split(rt_subset *train, rt_subset *valid, const rt_part *p, int64_t valid_n, bool shuffle,
+/* valid_n rows for validation, the others for training; both in the order of the part. */
+rt_status rt_subset_split(rt_subset *train, rt_subset *valid, const rt_part *p, int64_t valid_n, rt_split how,
                           uint64_t seed) RT_MUST_CHECK;
 void rt_subset_deinit(rt_subset *s);
 /* Mean and deviation per channel (images, in [0,1] units) or per feature, and of the target (may be
@@ -66,7 +143,7 @@ typedef struct rt_augment {
     int64_t crop_pad; /* pad by this and crop at random; 0: none */
     bool reflect;     /* pad by reflection instead of zeros */
     int64_t shift;    /* random translation up to this many pixels, zeros shifted in */
-    double rotate;    /* random rotation up to +- degrees, bilinear */
+    double rotate;    /* random rotation up to +- degrees, bicubic */
 } rt_augment;
 rt_status rt_augment_parse(rt_augment *out, const char *text)
     RT_MUST_CHECK; /* "flip,crop:4,reflect,shift:2,rotate:15", "none" */
@@ -84,7 +161,7 @@ int64_t rt_batch_rows(const rt_batch_spec *s,
 /* Order of an epoch: set->n positions in set->index; identity when not shuffled. */
 void rt_batch_order(const rt_batch_spec *s, uint64_t seed, int64_t epoch, int64_t *order);
 /* Writes batch i of an epoch whose order is given: x (rows, row...); label, target, source (row numbers
- * in the part) may be NULL. */
+ * in the part) may be NULL. order NULL: as the rows stand. */
 void rt_batch_fill(const rt_batch_spec *s, uint64_t seed, int64_t epoch, int64_t i, const int64_t *order,
                    float *x, int32_t *label, float *target, int64_t *source);
 
@@ -166,6 +243,8 @@ typedef struct rt_distortion rt_distortion;
 /* row: (c, h, w), 1 or 3 channels, h and w at least RT_IMAGE_MIN; anything else is refused. */
 rt_status rt_distortion_corrupt(rt_distortion **out, const rt_corruption *c, int severity, rt_shape row,
                                 uint64_t seed) RT_MUST_CHECK;
+/* Ice of frost from the photographs in a directory instead of drawn; other distortions are left as they are. */
+rt_status rt_distortion_photographs(rt_distortion *d, const char *dir) RT_MUST_CHECK;
 rt_status rt_distortion_shift(rt_distortion **out, const rt_shift *s, double amount,
                               rt_shape row) RT_MUST_CHECK;
 void rt_distortion_destroy(rt_distortion **d);

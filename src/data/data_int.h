@@ -9,7 +9,9 @@
 #define RT_DATA_DATA_INT_H
 
 #include "base/arena.h"
+#include "base/rng.h"
 #include "data/data.h"
+#include "io/io.h"
 
 #include <pthread.h>
 
@@ -28,6 +30,8 @@ typedef struct rt_spec {
         const char *key, *value;
     } option[RT_SPEC_OPTIONS];
     int options;
+    const char *const *file; /* in place of paths: files as they were named; borrowed */
+    int64_t files;
 } rt_spec;
 /* Refuses too few or many paths, and options other than `keys`, with the nearest known one. */
 rt_status rt_spec_check(const rt_spec *s, int min_paths, int max_paths, const char *const *keys,
@@ -44,6 +48,9 @@ rt_status rt_spec_get_task(const rt_spec *s, rt_task *out, bool *given) RT_MUST_
 rt_status rt_spec_parse(rt_spec *out, const char *text) RT_MUST_CHECK;
 void rt_spec_deinit(rt_spec *s);
 
+typedef struct rt_columns rt_columns; /* of a table: dataset_csv.c */
+void rt_columns_destroy(rt_columns **k);
+
 struct rt_dataset {
     char *spec;
     rt_task task;
@@ -51,6 +58,14 @@ struct rt_dataset {
     int64_t classes;
     const char **class_name;
     rt_part train, test;
+    bool drawn, ordered; /* see rt_dataset_drawn, rt_dataset_ordered */
+    uint64_t split_seed;
+    const char **row_name[2]; /* of train and test, or NULL */
+    const char *resize;
+    rt_columns *columns; /* NULL: not a table */
+    rt_stored stored; /* and the file it is in */
+    rt_npy npy;
+    rt_safetensors *tensors;
     rt_arena arena; /* names */
     void *block[RT_DATASET_BLOCKS];
     int blocks;
@@ -68,8 +83,16 @@ rt_status rt_dataset_divide(rt_dataset *d, const rt_part *all, const uint8_t *is
                             bool test_only) RT_MUST_CHECK;
 /* The mask of sources without a test part: a share `test=` (0.1) of the rows drawn with `seed=` (0). Neither
  * depends on the seed of the run, so training and evaluating with different seeds can never mix the parts.
- * rt_alloc'ed. */
-rt_status rt_holdout_mask(uint8_t **is_test, const rt_spec *s, int64_t n) RT_MUST_CHECK;
+ * label may be NULL. rt_alloc'ed. */
+rt_status rt_holdout_mask(rt_dataset *d, uint8_t **is_test, const rt_spec *s, const rt_data_options *o,
+                          int64_t n, const int32_t *label) RT_MUST_CHECK;
+/* Room for n rows of a part. */
+rt_status rt_subset_new(rt_subset *out, const rt_part *p, int64_t n) RT_MUST_CHECK;
+/* mask (n, zero at first): 1 for `take` of n rows, drawn by r. */
+rt_status rt_split_mask(uint8_t *mask, int64_t n, int64_t take, rt_split how, const int32_t *label,
+                        rt_rng r) RT_MUST_CHECK;
+
+rt_status rt_dataset_open_spec(rt_dataset **out, const rt_spec *s, rt_data_options o) RT_MUST_CHECK;
 
 typedef rt_status (*rt_source_load)(rt_dataset *d, const rt_spec *s, rt_data_options o);
 #define RT_SOURCE(name, load, form, meaning)                                                                 \
@@ -87,6 +110,22 @@ typedef struct rt_picture {
 } rt_picture;
 rt_status rt_png_decode(rt_picture *out, const uint8_t *src, size_t n, const char *name) RT_MUST_CHECK;
 rt_status rt_jpeg_decode(rt_picture *out, const uint8_t *src, size_t n, const char *name) RT_MUST_CHECK;
+bool rt_picture_size(rt_picture *out, const uint8_t *src, size_t n); /* without the data; false: no header */
+
+/* Pictures to be read, those of the training part first. */
+typedef struct rt_picture_files {
+    char **path;
+    int32_t *label;
+    int64_t n, cap, train;
+    bool labelled, two; /* there are classes; there are two parts */
+    char **classes;
+    int64_t nclasses;
+} rt_picture_files;
+/* Adds what a path means: a file, a pattern, a directory. */
+rt_status rt_picture_files_find(rt_picture_files *f, const char *path, const rt_data_options *o) RT_MUST_CHECK;
+void rt_picture_files_deinit(rt_picture_files *f);
+bool rt_picture_is_file(const char *name); /* by its ending */
+bool rt_picture_is_png(const char *name);
 /* Interleaved pixels to planes: (h, w, c) -> (c, h, w). */
 rt_status rt_picture_from_pixels(rt_picture *out, const uint8_t *pixels, int64_t c, int64_t h,
                                  int64_t w) RT_MUST_CHECK;

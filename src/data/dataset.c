@@ -14,7 +14,6 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
-#include "base/rng.h"
 #include "base/sha256.h"
 #include "base/size.h"
 
@@ -32,7 +31,7 @@ static const rt_source_load source_load[] = {
 #include "data/sources.def"
 #undef RT_SOURCE
 };
-enum { SOURCE_COUNT = sizeof source_info / sizeof *source_info };
+enum { SOURCE_COUNT = sizeof source_info / sizeof *source_info, PIECE = 1024 /* floats */ };
 
 int rt_source_list(const rt_source_info **out) {
     *out = source_info;
@@ -75,30 +74,69 @@ static rt_status dataset_new(rt_dataset **out, const char *spec) {
     return RT_OK;
 }
 
-rt_status rt_dataset_open(rt_dataset **out, const char *spec, rt_data_options o) {
+/* Rows without labels are whatever a model says. */
+static rt_status take_over(rt_dataset *d, const rt_data_like *like) {
+    d->class_name = NULL;
+    d->classes = like ? like->classes : 0;
+    if (like)
+        d->task = like->task;
+    return like && like->task == RT_TASK_CLASSIFICATION ? rt_dataset_name_classes(d, like->class_name) : RT_OK;
+}
+
+bool rt_dataset_labelled(const rt_dataset *d) {
+    const rt_part *p = d->train.n > 0 ? &d->train : &d->test;
+    return p->label || p->target;
+}
+
+rt_status rt_dataset_need_labels(const rt_dataset *d, const char *what) {
+    RT_FAIL_IF(!rt_dataset_labelled(d), RT_E_INPUT,
+               "%s: these rows have no labels, and %s needs them; 'retort predict' does without. Labels are a folder per "
+               "class (images), a second array (npy), a target column (csv) or a labels file (idx)",
+               d->spec, what);
+    return RT_OK;
+}
+
+const char *rt_dataset_row_name(const rt_dataset *d, const rt_part *p, int64_t i) {
+    const char **names = p == &d->train ? d->row_name[0] : p == &d->test ? d->row_name[1] : NULL;
+    return names ? names[i] : NULL;
+}
+
+const char *rt_dataset_resize(const rt_dataset *d) {
+    return d->resize;
+}
+
+rt_status rt_dataset_open_spec(rt_dataset **out, const rt_spec *s, rt_data_options o) {
     *out = NULL;
     rt_dataset *d = NULL;
-    rt_spec s;
     int source = 0;
     rt_status st = RT_OK;
-    RT_FAIL_IF(o.limit < 0, RT_E_USAGE, "data '%s': limit %lld, wanted 0 or more", spec, (long long)o.limit);
-    RT_TRY(rt_spec_parse(&s, spec));
-    RT_TRY_GOTO(source_find(&source, &s));
-    RT_TRY_GOTO(dataset_new(&d, spec));
-    RT_TRY_GOTO(source_load[source](d, &s, o));
+    RT_FAIL_IF(o.limit < 0, RT_E_USAGE, "data '%s': limit %lld, wanted 0 or more", s->whole, (long long)o.limit);
+    RT_TRY_GOTO(source_find(&source, s));
+    RT_TRY_GOTO(dataset_new(&d, s->whole));
+    RT_TRY_GOTO(source_load[source](d, s, o));
     if (o.limit > 0) {
         d->train.n = RT_MIN(d->train.n, o.limit);
         d->test.n = RT_MIN(d->test.n, o.limit);
     }
     if (d->train.n == 0 && d->test.n == 0)
-        RT_FAIL_GOTO(RT_E_INPUT, "data '%s': no rows", spec);
+        RT_FAIL_GOTO(RT_E_INPUT, "data '%s': no rows", s->whole);
+    if (!rt_dataset_labelled(d))
+        RT_TRY_GOTO(take_over(d, o.like));
     if (d->task == RT_TASK_CLASSIFICATION && d->class_name == NULL)
         st = rt_dataset_name_classes(d, NULL);
 done:
-    rt_spec_deinit(&s);
     if (st != RT_OK)
         rt_dataset_destroy(&d);
     *out = d;
+    return st;
+}
+
+rt_status rt_dataset_open(rt_dataset **out, const char *spec, rt_data_options o) {
+    rt_spec s;
+    *out = NULL;
+    RT_TRY(rt_spec_parse(&s, spec));
+    rt_status st = rt_dataset_open_spec(out, &s, o);
+    rt_spec_deinit(&s);
     return st;
 }
 
@@ -134,6 +172,7 @@ rt_status rt_dataset_from_arrays(rt_dataset **out, rt_task task, rt_shape row, i
     rt_status st = RT_OK;
     RT_TRY(dataset_new(&d, "arrays"));
     d->task = task;
+    d->ordered = true;
     d->row = row;
     d->classes = task == RT_TASK_CLASSIFICATION ? classes : 0;
     if (train)
@@ -157,6 +196,9 @@ void rt_dataset_destroy(rt_dataset **dp) {
     rt_dataset *d = *dp;
     for (int i = 0; i < d->blocks; i++)
         rt_free(d->block[i]);
+    rt_columns_destroy(&d->columns);
+    rt_npy_deinit(&d->npy);
+    rt_safetensors_destroy(&d->tensors);
     rt_arena_deinit(&d->arena);
     pthread_mutex_destroy(&d->lock);
     rt_free(d->spec);
@@ -190,8 +232,27 @@ rt_status rt_dataset_name_classes(rt_dataset *d, const char *const *names) {
     return RT_OK;
 }
 
+void rt_part_values(const rt_part *p, int64_t elems, int64_t i, int64_t first, int64_t n, float *dst) {
+    if (p->stored)
+        rt_numbers_to_f32(dst, p->stored->data + (p->at[i] * elems + first) * p->stored->itemsize, p->stored->kind,
+                          p->stored->itemsize, n);
+    else if (p->u8)
+        rt_pixels_to_f32(dst, p->u8 + i * elems + first, n);
+    else
+        memcpy(dst, p->f32 + i * elems + first, (size_t)n * sizeof *dst);
+}
+
 const char *rt_dataset_spec(const rt_dataset *d) {
     return d->spec;
+}
+bool rt_dataset_drawn(const rt_dataset *d) {
+    return d->drawn;
+}
+uint64_t rt_dataset_split_seed(const rt_dataset *d) {
+    return d->split_seed;
+}
+bool rt_dataset_ordered(const rt_dataset *d) {
+    return d->ordered;
 }
 rt_task rt_dataset_task(const rt_dataset *d) {
     return d->task;
@@ -214,28 +275,6 @@ const rt_part *rt_dataset_test(const rt_dataset *d) {
 
 /* ---- train and test out of one table ---- */
 
-rt_status rt_holdout_mask(uint8_t **is_test, const rt_spec *s, int64_t n) {
-    double share = 0.1;
-    uint64_t seed = 0;
-    int64_t *order = NULL;
-    *is_test = NULL;
-    RT_TRY(rt_spec_get_f64(s, "test", 0, 1, &share));
-    RT_TRY(rt_spec_get_u64(s, "seed", &seed));
-    int64_t take = (int64_t)(share * (double)n + 0.5);
-    RT_TRY(rt_calloc(is_test, (size_t)n + 1, 1));
-    rt_status st = rt_calloc(&order, (size_t)n + 1, sizeof *order);
-    if (st != RT_OK) {
-        rt_free(*is_test);
-        *is_test = NULL;
-        return st;
-    }
-    rt_rng_permutation(rt_rng_make(seed, RT_RNG_SPLIT, 1, 0), order, n);
-    for (int64_t i = 0; i < take && i < n; i++)
-        (*is_test)[order[i]] = 1;
-    rt_free(order);
-    return RT_OK;
-}
-
 /* A copy of the rows of src whose mask is `wanted`, `size` bytes each. */
 static rt_status rows_copy(rt_dataset *d, const void **out, const void *src, size_t size, const rt_part *all,
                            const uint8_t *is_test, uint8_t wanted, int64_t count) {
@@ -256,18 +295,38 @@ static rt_status rows_copy(rt_dataset *d, const void **out, const void *src, siz
     return RT_OK;
 }
 
+/* Where the rows of one part are, of those that stay in their file. */
+static rt_status rows_find(rt_dataset *d, int64_t **out, const rt_part *all, const uint8_t *is_test, uint8_t wanted,
+                           int64_t count) {
+    int64_t k = 0;
+    RT_TRY(rt_calloc(out, (size_t)count + 1, sizeof **out));
+    rt_dataset_keep(d, *out);
+    for (int64_t i = 0; i < all->n; i++)
+        if (is_test[i] == wanted)
+            (*out)[k++] = i;
+    return RT_OK;
+}
+
 static rt_status part_copy(rt_dataset *d, rt_part *out, const rt_part *all, const uint8_t *is_test,
                            uint8_t wanted) {
     size_t elems = (size_t)rt_shape_elems(&d->row);
     const void *u8 = NULL, *f32 = NULL, *label = NULL, *target = NULL;
-    int64_t count = 0;
+    int64_t count = 0, *out_at = NULL;
     for (int64_t i = 0; i < all->n; i++)
         count += is_test[i] == wanted;
+    if (all->stored)
+        RT_TRY(rows_find(d, &out_at, all, is_test, wanted, count));
     RT_TRY(rows_copy(d, &u8, all->u8, elems, all, is_test, wanted, count));
     RT_TRY(rows_copy(d, &f32, all->f32, elems * sizeof(float), all, is_test, wanted, count));
     RT_TRY(rows_copy(d, &label, all->label, sizeof(int32_t), all, is_test, wanted, count));
     RT_TRY(rows_copy(d, &target, all->target, sizeof(float), all, is_test, wanted, count));
-    *out = (rt_part){.n = count, .u8 = u8, .f32 = f32, .label = label, .target = target};
+    *out = (rt_part){.n = count,
+                     .u8 = u8,
+                     .f32 = f32,
+                     .stored = all->stored,
+                     .at = out_at,
+                     .label = label,
+                     .target = target};
     return RT_OK;
 }
 
@@ -303,6 +362,15 @@ static void hash_i64(rt_sha256 *h, int64_t v) {
     rt_sha256_update(h, bytes, sizeof bytes);
 }
 
+static void hash_stored(rt_sha256 *h, const rt_part *p, int64_t elems, int64_t i) {
+    float piece[PIECE];
+    for (int64_t k = 0; k < elems; k += PIECE) {
+        const int64_t some = RT_MIN(elems - k, (int64_t)PIECE);
+        rt_part_values(p, elems, i, k, some, piece);
+        rt_sha256_update(h, piece, (size_t)some * sizeof *piece);
+    }
+}
+
 static void hash_part(rt_sha256 *h, const rt_part *p, size_t elems) {
     size_t n = (size_t)p->n;
     hash_i64(h, p->n);
@@ -312,6 +380,8 @@ static void hash_part(rt_sha256 *h, const rt_part *p, size_t elems) {
         rt_sha256_update(h, p->u8, n * elems);
     if (p->f32)
         rt_sha256_update(h, p->f32, n * elems * sizeof(float));
+    for (size_t i = 0; p->stored && i < n; i++)
+        hash_stored(h, p, (int64_t)elems, (int64_t)i);
     if (p->label)
         rt_sha256_update(h, p->label, n * sizeof(int32_t));
     if (p->target)

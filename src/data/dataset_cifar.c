@@ -37,6 +37,9 @@ static const cifar_kind cifar10 = {.classes = 10,
 static const cifar_kind cifar100 = {
     .classes = 100, .labels = 2, .train = {"train.bin"}, .test = "test.bin", .names = "fine_label_names.txt"};
 
+/* The largest file that is published, train.bin, has 50,000 records; nothing inside tells how many there are. */
+static const size_t cifar_file_max = (size_t)100000 * (2 + CIFAR_PIXELS);
+
 /* The files of one part; read in parallel, each job only touches its own slot. */
 typedef struct cifar_part {
     char *path[CIFAR_FILES];
@@ -61,7 +64,7 @@ static void cifar_part_destroy(cifar_part **p) {
 static void cifar_read_job(void *ctx, int64_t job, int worker) {
     (void)worker;
     cifar_part *p = ctx;
-    p->st[job] = rt_bytes_read(p->path[job], rt_data_file_max, &p->file[job], &p->size[job]);
+    p->st[job] = rt_bytes_read(p->path[job], cifar_file_max, &p->file[job], &p->size[job]);
     if (p->st[job] != RT_OK)
         rt_error_save(&p->error[job]);
 }
@@ -79,7 +82,8 @@ static rt_status cifar_read(cifar_part *p) {
     return RT_OK;
 }
 
-static rt_status cifar_take(rt_dataset *d, rt_part *out, const cifar_part *p, const cifar_kind *k) {
+static rt_status cifar_take(rt_dataset *d, rt_part *out, const cifar_part *p, const cifar_kind *k,
+                            bool unlabelled) {
     size_t record = k->labels + CIFAR_PIXELS, rows = 0, at = 0;
     for (int i = 0; i < p->files; i++) {
         RT_FAIL_IF(p->size[i] == 0 || p->size[i] % record != 0, RT_E_INPUT,
@@ -96,7 +100,7 @@ static rt_status cifar_take(rt_dataset *d, rt_part *out, const cifar_part *p, co
         for (size_t r = 0; r < p->size[i] / record; r++, at++) {
             const uint8_t *from = p->file[i] + r * record;
             label[at] = from[k->labels - 1];
-            RT_FAIL_IF(label[at] >= k->classes, RT_E_INPUT, "%s: label %d of record %zu, wanted 0 to %lld",
+            RT_FAIL_IF(!unlabelled && label[at] >= k->classes, RT_E_INPUT, "%s: label %d of record %zu, wanted 0 to %lld",
                        p->path[i], label[at], r, (long long)k->classes - 1);
             memcpy(pixels + at * CIFAR_PIXELS, from + k->labels, CIFAR_PIXELS);
         }
@@ -106,21 +110,21 @@ static rt_status cifar_take(rt_dataset *d, rt_part *out, const cifar_part *p, co
 
 /* Reads and checks the files named in p; frees p. With a limit, files behind it are left alone. */
 static rt_status cifar_part_load(rt_dataset *d, rt_part *out, cifar_part **p, const cifar_kind *k,
-                                 int64_t limit) {
+                                 const rt_data_options *o) {
     rt_status st = RT_OK;
     int all = (*p)->files;
-    if (limit > 0) {
+    if (o->limit > 0) {
         size_t rows = 0;
         (*p)->files = 0;
-        for (int i = 0; i < all && rows < (size_t)limit; i++) {
-            RT_TRY_GOTO(rt_bytes_read((*p)->path[i], rt_data_file_max, &(*p)->file[i], &(*p)->size[i]));
+        for (int i = 0; i < all && rows < (size_t)o->limit; i++) {
+            RT_TRY_GOTO(rt_bytes_read((*p)->path[i], cifar_file_max, &(*p)->file[i], &(*p)->size[i]));
             rows += (*p)->size[i] / (k->labels + CIFAR_PIXELS);
             (*p)->files++;
         }
     } else {
         RT_TRY_GOTO(cifar_read(*p));
     }
-    st = cifar_take(d, out, *p, k);
+    st = cifar_take(d, out, *p, k, o->unlabelled);
 done:
     cifar_part_destroy(p);
     return st;
@@ -199,9 +203,9 @@ static rt_status cifar_load_dir(rt_dataset *d, const char *dir, const cifar_kind
         RT_TRY_GOTO(cifar_only_file(&test->path[0], dir, k));
     test->files = test->path[0] != NULL;
     if (train->files > 0 && !(o.test_only && test->files > 0))
-        RT_TRY_GOTO(cifar_part_load(d, &d->train, &train, k, o.limit));
+        RT_TRY_GOTO(cifar_part_load(d, &d->train, &train, k, &o));
     if (test->files > 0)
-        RT_TRY_GOTO(cifar_part_load(d, &d->test, &test, k, o.limit));
+        RT_TRY_GOTO(cifar_part_load(d, &d->test, &test, k, &o));
     st = cifar_names(d, dir, k);
 done:
     cifar_part_destroy(&train);
@@ -211,6 +215,7 @@ done:
 
 static rt_status cifar_load(rt_dataset *d, const rt_spec *s, const cifar_kind *k, rt_data_options o) {
     RT_TRY(rt_spec_check(s, 1, 1, NULL, 0));
+    d->ordered = true;
     d->row = rt_shape3(3, 32, 32);
     d->classes = k->classes;
     if (rt_dir_exists(s->path[0]))
@@ -223,7 +228,7 @@ static rt_status cifar_load(rt_dataset *d, const rt_spec *s, const cifar_kind *k
         cifar_part_destroy(&p);
         return RT_E_MEMORY;
     }
-    return cifar_part_load(d, &d->test, &p, k, o.limit);
+    return cifar_part_load(d, &d->test, &p, k, &o);
 }
 
 rt_status rt_load_cifar10(rt_dataset *d, const rt_spec *s, rt_data_options o) {

@@ -1,20 +1,25 @@
 /*
- * dataset_csv.c - a table of numbers with one target column.
+ * dataset_csv.c - a table with one target column, as a data set.
  *
- * RFC 4180 with ',' and nothing guessed: a header row (header=no if there is none), quotes, CRLF or LF, a
- * UTF-8 mark at the start. Refused, with the line an editor shows and the column: rows of another length,
- * empty fields, anything that is not a finite decimal number ("nan", "inf", "0x1p4", "1,5"), a lone carriage
- * return, NUL.
+ * The file: RFC 4180 with ',', ';' or tab (the one in the header; sep=comma|semicolon|tab tells), a header row
+ * (header=no if there is none; columns are then called "column 1", ...), CRLF or LF, a UTF-8 mark at the start.
  *
  * Target: target=NAME, else a column called y, target, label or class, else the last; target=none for rows to
  * predict (they are all test rows). Task: numbers are regression, text is classification; task= overrides.
- * Classes are the distinct values, numbers in numeric order, texts in byte order. A column that mixes numbers
- * and texts is refused unless task=classification is given: it is more often a damaged number than a class.
+ * Classes are the distinct values, numbers in numeric order, texts in byte order.
+ *
+ * The others are features (encoder.c says what becomes of them) but for drop=a+b or those not in use=a+b, and a
+ * first column without a name that counts the rows. category=a+b: columns of numbers that are names of things.
+ *
+ * For a model (rt_data_like) its own columns are looked up by name, in any order, and turned into what it was
+ * trained on; the target may be missing. Columns that it wants and that are not there are named, and so are those
+ * it does not know.
  *
  * Test part: splits=FILE,split=K (one line per split: zero-based row numbers of the test rows), else a share
  * test=0.1 of the rows (rt_holdout_mask).
  */
 #include "data/data_int.h"
+#include "data/frame.h"
 
 #include "base/alloc.h"
 #include "base/file.h"
@@ -25,319 +30,315 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct csv_field {
-    const char *p; /* NUL-terminated */
-    size_t n;
-} csv_field;
+enum { NAMES_SHOWN = 8 };
 
-typedef struct csv_table {
-    const char *name;
-    char *text;
-    size_t n, at;
-    int64_t line, line_start; /* of the next and of the current record */
-    csv_field *field;         /* of the current record */
-    int64_t fields, field_cap;
-    csv_field *header;                 /* NULL with header=no */
-    int64_t columns, target, features; /* target -1: there is none */
-    bool pending;                      /* the current record is not yet a row */
-    float *x;                          /* (rows, features) */
-    csv_field *y;
-    int64_t *y_line;
-    int64_t rows, row_cap;
-} csv_table;
+struct rt_columns {
+    rt_frame table;
+    rt_encoder encoder;
+    int64_t target;   /* column, -1: none */
+    bool fixed;       /* the encoder is a model's */
+    int64_t *rows[2]; /* of the table, in the training and in the test part */
+    float *x[2];
+    rt_str json; /* the encoder */
+};
 
-static void csv_deinit(csv_table *t) {
-    rt_free(t->text);
-    rt_free(t->field);
-    rt_free(t->header);
-    rt_free(t->x);
-    rt_free(t->y);
-    rt_free(t->y_line);
-}
-
-/* ---- records ---- */
-
-static rt_status csv_push(csv_table *t, char *start, char *end) {
-    if (t->fields == t->field_cap) {
-        int64_t cap = t->field_cap ? t->field_cap * 2 : 64;
-        RT_TRY(
-            rt_realloc(&t->field, (size_t)t->field_cap * sizeof *t->field, (size_t)cap * sizeof *t->field));
-        t->field_cap = cap;
+void rt_columns_destroy(rt_columns **kp) {
+    rt_columns *k = *kp;
+    if (k == NULL)
+        return;
+    rt_frame_deinit(&k->table);
+    rt_encoder_deinit(&k->encoder);
+    for (int i = 0; i < 2; i++) {
+        rt_free(k->rows[i]);
+        rt_free(k->x[i]);
     }
-    t->field[t->fields++] = (csv_field){.p = start, .n = (size_t)(end - start)};
-    return RT_OK;
-}
-
-/* A quoted field: moves its content together; t->at ends behind the closing quote. */
-static rt_status csv_quoted(csv_table *t, char **start, char **end) {
-    char *to = t->text + t->at;
-    *start = to;
-    for (t->at++; t->at < t->n; t->at++) {
-        char c = t->text[t->at];
-        if (c == '"') {
-            if (t->at + 1 >= t->n || t->text[t->at + 1] != '"') {
-                t->at++;
-                *end = to;
-                return RT_OK;
-            }
-            t->at++;
-        }
-        t->line += c == '\n';
-        *to++ = c;
-    }
-    RT_FAIL(RT_E_INPUT, "%s: line %lld, column %lld: the quote is never closed", t->name,
-            (long long)t->line_start, (long long)t->fields + 1);
-}
-
-static bool csv_blank(char c) {
-    return c == ' ' || c == '\t';
-}
-
-/* Reads one record into t->field. *end_of_file when nothing but empty lines is left. */
-static rt_status csv_record(csv_table *t, bool *end_of_file) {
-    size_t probe = t->at;
-    while (probe < t->n && (t->text[probe] == '\n' || t->text[probe] == '\r'))
-        probe++;
-    *end_of_file = probe == t->n;
-    t->fields = 0;
-    t->line_start = t->line;
-    for (bool more = !*end_of_file; more;) {
-        while (t->at < t->n && csv_blank(t->text[t->at]))
-            t->at++;
-        char *start = t->text + t->at, *end = start;
-        if (t->at < t->n && *start == '"') {
-            RT_TRY(csv_quoted(t, &start, &end));
-            while (t->at < t->n && csv_blank(t->text[t->at]))
-                t->at++;
-        } else {
-            while (t->at < t->n && t->text[t->at] != ',' && t->text[t->at] != '\n' && t->text[t->at] != '\r')
-                t->at++;
-            end = t->text + t->at;
-            while (end > start && csv_blank(end[-1]))
-                end--;
-        }
-        RT_TRY(csv_push(t, start, end));
-        char c = t->at < t->n ? t->text[t->at] : '\n';
-        more = c == ',';
-        if (c == '\r') {
-            RT_FAIL_IF(t->at + 1 < t->n && t->text[t->at + 1] != '\n', RT_E_INPUT,
-                       "%s: line %lld: carriage return without line feed", t->name, (long long)t->line);
-            t->at++;
-        } else {
-            RT_FAIL_IF(c != ',' && c != '\n', RT_E_INPUT,
-                       "%s: line %lld, column %lld: text behind the closing quote", t->name,
-                       (long long)t->line_start, (long long)t->fields);
-        }
-        t->at = RT_MIN(t->at + 1, t->n);
-        t->line += c != ',';
-        *end = 0;
-    }
-    return RT_OK;
+    rt_str_deinit(&k->json);
+    rt_free(k);
+    *kp = NULL;
 }
 
 /* ---- columns ---- */
 
-static const char *csv_column_name(const csv_table *t, int64_t c) {
-    return t->header ? t->header[c].p : "no name";
-}
-
-static rt_status csv_find_target(csv_table *t, const char *wanted, const char *whole) {
-    static const char *const usual[] = {"y", "target", "label", "class"};
-    t->target = t->columns - 1;
-    if (wanted == NULL) {
-        for (int64_t k = 0; t->header && k < RT_COUNT(usual); k++)
-            for (int64_t c = 0; c < t->columns; c++)
-                if (strcmp(t->header[c].p, usual[k]) == 0) {
-                    t->target = c;
-                    return RT_OK;
-                }
-        return RT_OK;
-    }
-    RT_FAIL_IF(t->header == NULL && strcmp(wanted, "none") != 0, RT_E_USAGE,
-               "data '%s': target=%s needs a header row", whole, wanted);
-    int64_t found = 0;
-    for (int64_t c = 0; t->header && c < t->columns; c++)
-        if (strcmp(t->header[c].p, wanted) == 0) {
-            t->target = c;
-            found++;
-        }
-    RT_FAIL_IF(found > 1, RT_E_INPUT, "%s: %lld columns are called %s", t->name, (long long)found, wanted);
-    if (found == 1)
-        return RT_OK;
-    if (strcmp(wanted, "none") == 0) {
-        t->target = -1;
-        return RT_OK;
-    }
+static rt_status no_column(const rt_frame *t, const char *wanted) {
     const char **names = NULL;
     RT_TRY(rt_calloc(&names, (size_t)t->columns, sizeof *names));
     for (int64_t c = 0; c < t->columns; c++)
-        names[c] = t->header[c].p;
-    int64_t near = rt_str_nearest(wanted, names, t->columns);
+        names[c] = t->column[c].name;
+    const int64_t near = rt_str_nearest(wanted, names, t->columns);
     rt_status st =
-        rt_error_set(RT_E_USAGE, __FILE__, __LINE__, "%s: no column is called %s%s%s%s", t->name, wanted,
+        rt_error_set(RT_E_USAGE, __FILE__, __LINE__, "%s: no column is called %s%s%s%s", t->path, wanted,
                      near >= 0 ? ", did you mean " : "", near >= 0 ? names[near] : "", near >= 0 ? "?" : "");
     rt_free(names);
     return st;
 }
 
-/* The first record: the names, or with header=no the first row (t->pending). */
-static rt_status csv_header(csv_table *t, bool has_header, const char *target, const char *whole) {
-    bool end = false, numbers = true;
-    double v;
-    RT_TRY(csv_record(t, &end));
-    RT_FAIL_IF(end, RT_E_INPUT, "%s: the file is empty", t->name);
-    t->columns = t->fields;
-    t->pending = !has_header;
-    if (has_header) {
-        for (int64_t c = 0; c < t->fields; c++)
-            numbers = numbers && rt_parse_f64(t->field[c].p, t->field[c].n, false, &v);
-        RT_FAIL_IF(numbers, RT_E_INPUT,
-                   "%s: line 1 holds numbers, wanted column names (say header=no if there are none)",
-                   t->name);
-        t->header = t->field;
-        t->field = NULL;
-        t->fields = t->field_cap = 0;
+static rt_status find_target(rt_columns *k, const rt_spec *s, const char *of_model) {
+    static const char *const usual[] = {"y", "target", "label", "class"};
+    const rt_frame *t = &k->table;
+    const char *wanted = rt_spec_get(s, "target");
+    k->target = wanted ? rt_frame_find(t, wanted) : -1;
+    if (wanted) {
+        const bool none = k->target < 0 && strcmp(wanted, "none") == 0;
+        return k->target >= 0 || none ? RT_OK : no_column(t, wanted);
     }
-    RT_TRY(csv_find_target(t, target, whole));
-    t->features = t->columns - (t->target >= 0);
-    RT_FAIL_IF(t->features < 1, RT_E_INPUT,
-               "%s: line 1 has %lld column, wanted a feature and a target at least", t->name,
-               (long long)t->columns);
-    return RT_OK;
-}
-
-/* ---- rows ---- */
-
-static rt_status csv_grow(csv_table *t) {
-    if (t->rows < t->row_cap)
+    if (k->fixed) {
+        k->target = of_model ? rt_frame_find(t, of_model) : -1;
         return RT_OK;
-    size_t old = (size_t)t->row_cap, cap = old ? old * 2 : 256, features = (size_t)t->features, bytes = 0;
-    RT_FAIL_IF(!rt_size_mul(cap, features * sizeof(float), &bytes), RT_E_INPUT, "%s: too many rows", t->name);
-    RT_TRY(rt_realloc(&t->x, old * features * sizeof(float), bytes));
-    RT_TRY(rt_realloc(&t->y, old * sizeof *t->y, cap * sizeof *t->y));
-    RT_TRY(rt_realloc(&t->y_line, old * sizeof *t->y_line, cap * sizeof *t->y_line));
-    t->row_cap = (int64_t)cap;
-    return RT_OK;
-}
-
-static rt_status csv_number(const csv_table *t, int64_t column, const csv_field *f, int64_t line,
-                            float *out) {
-    double v = 0;
-    RT_FAIL_IF(f->n == 0, RT_E_INPUT, "%s: line %lld, column %lld (%.60s) is empty", t->name, (long long)line,
-               (long long)column + 1, csv_column_name(t, column));
-    RT_FAIL_IF(!rt_parse_f64(f->p, f->n, false, &v), RT_E_INPUT,
-               "%s: line %lld, column %lld (%.60s): '%.60s' is not a number", t->name, (long long)line,
-               (long long)column + 1, csv_column_name(t, column), f->p);
-    *out = (float)v;
-    RT_FAIL_IF(!isfinite(*out), RT_E_INPUT,
-               "%s: line %lld, column %lld (%.60s): %.60s is beyond single precision", t->name,
-               (long long)line, (long long)column + 1, csv_column_name(t, column), f->p);
-    return RT_OK;
-}
-
-static rt_status csv_rows(csv_table *t) {
-    for (;;) {
-        bool end = false;
-        if (!t->pending)
-            RT_TRY(csv_record(t, &end));
-        t->pending = false;
-        if (end)
-            break;
-        RT_FAIL_IF(t->fields != t->columns, RT_E_INPUT, "%s: line %lld has %lld columns, wanted %lld",
-                   t->name, (long long)t->line_start, (long long)t->fields, (long long)t->columns);
-        RT_TRY(csv_grow(t));
-        float *x = t->x + t->rows * t->features;
-        for (int64_t c = 0; c < t->columns; c++)
-            if (c != t->target)
-                RT_TRY(csv_number(t, c, &t->field[c], t->line_start, x++));
-        t->y[t->rows] = t->target >= 0 ? t->field[t->target] : (csv_field){.p = "", .n = 0};
-        t->y_line[t->rows] = t->line_start;
-        RT_FAIL_IF(t->target >= 0 && t->y[t->rows].n == 0, RT_E_INPUT,
-                   "%s: line %lld, column %lld (%.60s) is empty", t->name, (long long)t->line_start,
-                   (long long)t->target + 1, csv_column_name(t, t->target));
-        t->rows++;
     }
-    RT_FAIL_IF(t->rows == 0, RT_E_INPUT, "%s: no rows behind the header", t->name);
+    for (int64_t i = 0; k->target < 0 && i < RT_COUNT(usual); i++)
+        k->target = rt_frame_find(t, usual[i]);
+    if (k->target < 0)
+        k->target = t->columns - 1;
     return RT_OK;
+}
+
+/* Calls `set` for each column of "a+b"; a name with '+' in it can be given alone. */
+static rt_status each_column(rt_columns *k, const rt_spec *s, const char *key,
+                             void (*set)(const rt_columns *k, rt_column *c)) {
+    const char *list = rt_spec_get(s, key);
+    rt_str name;
+    rt_status st = RT_OK;
+    rt_str_init(&name);
+    for (bool more = list != NULL; more;) {
+        const bool whole = rt_frame_find(&k->table, list) >= 0;
+        const size_t n = whole ? strlen(list) : strcspn(list, "+");
+        rt_str_clear(&name);
+        rt_str_append_n(&name, list, n);
+        RT_TRY_GOTO(rt_str_status(&name));
+        const int64_t c = rt_frame_find(&k->table, rt_str_text(&name));
+        if (c < 0)
+            RT_TRY_GOTO(no_column(&k->table, rt_str_text(&name)));
+        set(k, &k->table.column[c]);
+        more = list[n] != 0;
+        list += n + 1;
+    }
+done:
+    rt_str_deinit(&name);
+    return st;
+}
+
+static void set_ignored(const rt_columns *k, rt_column *c) {
+    if (c - k->table.column != k->target)
+        c->kind = RT_COLUMN_IGNORED;
+}
+static void set_used(const rt_columns *k, rt_column *c) {
+    (void)k;
+    c->kind = RT_COLUMN_UNKNOWN;
+}
+static void set_category(const rt_columns *k, rt_column *c) {
+    (void)k;
+    c->kind = RT_COLUMN_CATEGORY;
+    c->told = true;
+}
+
+static rt_status choose_columns(rt_columns *k, const rt_spec *s) {
+    const bool use = rt_spec_get(s, "use") != NULL;
+    RT_FAIL_IF(use && rt_spec_get(s, "drop"), RT_E_USAGE, "data '%s': use= and drop=, wanted one of them",
+               s->whole);
+    for (int64_t c = 0; use && c < k->table.columns; c++)
+        set_ignored(k, &k->table.column[c]);
+    RT_TRY(each_column(k, s, "use", set_used));
+    RT_TRY(each_column(k, s, "category", set_category));
+    return each_column(k, s, "drop", set_ignored);
+}
+
+/* ---- columns of a model ---- */
+
+static void name_append(rt_str *list, int *count, const char *name) {
+    if ((*count)++ < NAMES_SHOWN)
+        rt_str_appendf(list, "%s%s", *count > 1 ? ", " : "", name);
+    else if (*count == NAMES_SHOWN + 1)
+        rt_str_append(list, ", ...");
+}
+
+static rt_status mismatch(const rt_columns *k, const rt_str *missing, const rt_str *unknown) {
+    const bool a = missing->len > 0, b = unknown->len > 0;
+    RT_FAIL(RT_E_INPUT, "%s: its columns are not the model's: %s%s%s%s%s%s", k->table.path,
+            a ? "missing: " : "", rt_str_text(missing), a && b ? "; " : "", b ? "unknown: " : "",
+            rt_str_text(unknown), b && !a ? " (drop=NAME leaves one out)" : "");
+}
+
+/* The model's columns among the table's; what it does not use is ignored. */
+static rt_status match_columns(rt_columns *k, const rt_spec *s) {
+    rt_map of_model, of_table;
+    rt_str missing, unknown;
+    rt_status st = RT_OK;
+    int nmissing = 0, nunknown = 0;
+    const rt_encoder *e = &k->encoder;
+    rt_map_init(&of_model);
+    rt_map_init(&of_table);
+    rt_str_init(&missing);
+    rt_str_init(&unknown);
+    for (int64_t c = 0; c < e->columns; c++)
+        RT_TRY_GOTO(rt_map_put(&of_model, e->column[c].name, c, NULL));
+    RT_TRY_GOTO(each_column(k, s, "drop", set_ignored));
+    for (int64_t c = 0; c < k->table.columns; c++) {
+        rt_column *column = &k->table.column[c];
+        int64_t at = -1;
+        RT_TRY_GOTO(rt_map_put(&of_table, column->name, c, NULL));
+        if (c == k->target || column->kind == RT_COLUMN_IGNORED)
+            continue;
+        if (rt_map_get(&of_model, column->name, &at)) {
+            column->kind = rt_encoder_kind(&e->column[at]);
+            column->told = true;
+            continue;
+        }
+        const bool counts_rows = c == 0 && column->unnamed && !k->table.format.no_header;
+        const bool target = e->target && strcmp(column->name, e->target) == 0;
+        if (!counts_rows && !target)
+            name_append(&unknown, &nunknown, column->name);
+        column->kind = RT_COLUMN_IGNORED;
+    }
+    for (int64_t c = 0; c < e->columns; c++) {
+        int64_t at = -1;
+        const bool there =
+            rt_map_get(&of_table, e->column[c].name, &at) && k->table.column[at].kind != RT_COLUMN_IGNORED;
+        if (e->column[c].as != RT_AS_NOTHING && !there)
+            name_append(&missing, &nmissing, e->column[c].name);
+    }
+    if (nmissing > 0 || nunknown > 0)
+        st = mismatch(k, &missing, &unknown);
+done:
+    rt_str_deinit(&unknown);
+    rt_str_deinit(&missing);
+    rt_map_deinit(&of_table);
+    rt_map_deinit(&of_model);
+    return st;
 }
 
 /* ---- target ---- */
 
-/* One target value: its row, its text, its number if it is one. */
-typedef struct csv_value {
+static const rt_category *category_of(const rt_column *c, int64_t k) {
+    return &c->category[k];
+}
+
+typedef struct csv_class {
     const char *text;
     double number;
-    int64_t row;
-} csv_value;
+    int64_t code;
+} csv_class;
 
-static int csv_by_text(const void *a, const void *b) {
-    return strcmp(((const csv_value *)a)->text, ((const csv_value *)b)->text);
+static int by_text(const void *a, const void *b) {
+    return strcmp(((const csv_class *)a)->text, ((const csv_class *)b)->text);
 }
-static int csv_by_number(const void *a, const void *b) {
-    double x = ((const csv_value *)a)->number, y = ((const csv_value *)b)->number;
-    return (x > y) - (x < y);
+static int by_number(const void *a, const void *b) {
+    const double x = ((const csv_class *)a)->number, y = ((const csv_class *)b)->number;
+    return x < y ? -1 : x > y ? 1 : by_text(a, b);
 }
 
-static rt_status csv_classes(rt_dataset *d, const csv_table *t, csv_value *v, bool numeric, int32_t *label) {
-    int (*compare)(const void *, const void *) = numeric ? csv_by_number : csv_by_text;
+/* Classes of the target's categories: label_of[code]. Texts of one number are one class. */
+static rt_status name_classes(rt_dataset *d, const rt_frame *t, const rt_column *y, int32_t *label_of) {
+    csv_class *v = NULL;
     const char **names = NULL;
+    bool numeric = true;
     rt_status st = RT_OK;
-    RT_TRY(rt_calloc(&names, RT_CLASSES_MAX, sizeof *names));
-    qsort(v, (size_t)t->rows, sizeof *v, compare);
-    d->classes = 0;
-    for (int64_t i = 0; i < t->rows; i++) {
-        if (i == 0 || compare(&v[i - 1], &v[i]) != 0) {
-            if (d->classes == RT_CLASSES_MAX)
-                RT_FAIL_GOTO(RT_E_INPUT, "%s: more than %d classes in column %s", t->name, RT_CLASSES_MAX,
-                             csv_column_name(t, t->target));
-            names[d->classes++] = v[i].text;
-        }
-        label[v[i].row] = (int32_t)(d->classes - 1);
+    RT_TRY_GOTO(rt_calloc(&v, (size_t)y->categories, sizeof *v));
+    RT_TRY_GOTO(rt_calloc(&names, (size_t)y->categories, sizeof *names));
+    for (int64_t k = 0; k < y->categories; k++) {
+        const rt_category *g = category_of(y, k);
+        v[k] = (csv_class){.text = g->text, .code = k};
+        numeric = rt_parse_f64(g->text, strlen(g->text), false, &v[k].number) && numeric;
     }
+    qsort(v, (size_t)y->categories, sizeof *v, numeric ? by_number : by_text);
+    d->classes = 0;
+    for (int64_t k = 0; k < y->categories; k++) {
+        if (k == 0 || !numeric || v[k].number > v[k - 1].number)
+            names[d->classes++] = v[k].text;
+        label_of[v[k].code] = (int32_t)(d->classes - 1);
+    }
+    if (d->classes > RT_CLASSES_MAX)
+        RT_FAIL_GOTO(RT_E_INPUT, "%s: more than %d classes in column %s", t->path, RT_CLASSES_MAX, y->name);
     st = rt_dataset_name_classes(d, names);
 done:
+    rt_free(v);
     rt_free(names);
     return st;
 }
 
-/* Decides the task and fills label or target (rows each). */
-static rt_status csv_target(rt_dataset *d, const csv_table *t, const rt_spec *s, int32_t *label,
-                            float *target) {
+/* The classes are the model's. */
+static rt_status match_classes(rt_dataset *d, const rt_frame *t, const rt_column *y, const rt_data_like *like,
+                               int32_t *label_of) {
+    d->classes = like->classes;
+    RT_TRY(rt_dataset_name_classes(d, like->class_name));
+    for (int64_t k = 0; y && k < y->categories; k++) {
+        const rt_category *g = category_of(y, k);
+        double a, b;
+        label_of[k] = -1;
+        for (int64_t c = 0; c < like->classes && label_of[k] < 0; c++) {
+            const char *name = like->class_name[c];
+            if (strcmp(name, g->text) == 0 || (rt_parse_f64(name, strlen(name), false, &a) &&
+                                               rt_parse_f64(g->text, strlen(g->text), false, &b) && a == b))
+                label_of[k] = (int32_t)c;
+        }
+        RT_FAIL_IF(label_of[k] < 0, RT_E_INPUT, "%s: line %lld, column %s: the model has no class '%.60s'",
+                   t->path, (long long)g->line, y->name, g->text);
+    }
+    return RT_OK;
+}
+
+static rt_status target_gaps(const rt_columns *k) {
+    const rt_column *y = &k->table.column[k->target];
+    RT_FAIL_IF(y->gaps > 0, RT_E_INPUT, "%s: line %lld, column %lld (%.60s) has no value", k->table.path,
+               (long long)y->first_gap, (long long)k->target + 1, y->name);
+    return RT_OK;
+}
+
+static rt_status read_labels(rt_dataset *d, const rt_columns *k, const rt_data_like *like, int32_t *label) {
+    const rt_column *y = &k->table.column[k->target];
+    int32_t *label_of = NULL;
+    RT_TRY(target_gaps(k));
+    RT_TRY(rt_calloc(&label_of, (size_t)y->categories + 1, sizeof *label_of));
+    rt_status st =
+        like ? match_classes(d, &k->table, y, like, label_of) : name_classes(d, &k->table, y, label_of);
+    for (int64_t i = 0; st == RT_OK && i < k->table.rows; i++)
+        label[i] = label_of[y->code[i]];
+    rt_free(label_of);
+    return st;
+}
+
+/* How the target is read, before it is. */
+static rt_status tell_target(rt_columns *k, const rt_spec *s, const rt_data_like *like) {
     bool given = false;
     rt_task task = RT_TASK_REGRESSION;
-    csv_value *v = NULL;
-    int64_t numbers = 0, first_text = -1;
-    rt_status st = RT_OK;
     RT_TRY(rt_spec_get_task(s, &task, &given));
-    RT_TRY(rt_calloc(&v, (size_t)t->rows, sizeof *v));
-    for (int64_t i = 0; i < t->rows; i++) {
-        v[i] = (csv_value){.text = t->y[i].p, .row = i};
-        bool number = rt_parse_f64(t->y[i].p, t->y[i].n, false, &v[i].number);
-        numbers += number;
-        if (!number && first_text < 0)
-            first_text = i;
-        if (strlen(t->y[i].p) != t->y[i].n)
-            RT_FAIL_GOTO(RT_E_INPUT, "%s: line %lld: NUL in the target", t->name, (long long)t->y_line[i]);
+    if (like)
+        task = like->task;
+    if (k->target < 0 || (!given && !like))
+        return RT_OK;
+    rt_column *y = &k->table.column[k->target];
+    y->kind = task == RT_TASK_REGRESSION ? RT_COLUMN_NUMBER : RT_COLUMN_CATEGORY;
+    y->told = true;
+    return RT_OK;
+}
+
+/* Task, classes and answers of all rows; none if there is no target. */
+static rt_status read_target(rt_dataset *d, rt_columns *k, const rt_data_like *like, rt_part *all,
+                             int32_t *label) {
+    rt_column *y = k->target >= 0 ? &k->table.column[k->target] : NULL;
+    d->task = like ? like->task : RT_TASK_REGRESSION;
+    if (y && y->gaps == k->table.rows && like) /* a column that is still to be filled in */
+        y = NULL;
+    if (y == NULL) {
+        k->target = -1;
+        return like && d->task == RT_TASK_CLASSIFICATION ? match_classes(d, &k->table, NULL, like, NULL)
+                                                         : RT_OK;
     }
-    if (!given && numbers == 0)
-        task = RT_TASK_CLASSIFICATION;
-    if (!given && numbers > 0 && first_text >= 0)
-        RT_FAIL_GOTO(RT_E_INPUT,
-                     "%s: line %lld, column %s: '%.60s' is not a number, but %lld rows have one (say "
-                     "task=classification "
-                     "if these are classes)",
-                     t->name, (long long)t->y_line[first_text], csv_column_name(t, t->target),
-                     t->y[first_text].p, (long long)numbers);
-    d->task = task;
-    if (task == RT_TASK_REGRESSION) {
-        for (int64_t i = 0; i < t->rows; i++)
-            RT_TRY_GOTO(csv_number(t, t->target, &t->y[i], t->y_line[i], &target[i]));
-    } else {
-        RT_TRY_GOTO(csv_classes(d, t, v, first_text < 0, label));
+    RT_TRY(target_gaps(k));
+    RT_FAIL_IF(
+        y->kind == RT_COLUMN_DATE, RT_E_INPUT,
+        "%s: column %s holds dates, wanted numbers or classes (task=classification takes them as classes)",
+        k->table.path, y->name);
+    if (y->kind == RT_COLUMN_NUMBER) {
+        all->target = y->number;
+        return RT_OK;
     }
-done:
-    rt_free(v);
-    return st;
+    d->task = RT_TASK_CLASSIFICATION;
+    all->label = label;
+    return read_labels(d, k, like, label);
+}
+
+static bool is_blank(char c) {
+    return c == ' ' || c == '\t';
 }
 
 /* ---- the test rows of split k ---- */
@@ -348,11 +349,11 @@ static rt_status csv_split_line(uint8_t *is_test, const char *line, size_t n, in
     for (size_t at = 0; at < n;) {
         size_t len = 0;
         int64_t row = 0;
-        if (csv_blank(line[at]) || line[at] == '\r') {
+        if (is_blank(line[at]) || line[at] == '\r') {
             at++;
             continue;
         }
-        while (at + len < n && !csv_blank(line[at + len]) && line[at + len] != '\r')
+        while (at + len < n && !is_blank(line[at + len]) && line[at + len] != '\r')
             len++;
         RT_FAIL_IF(!rt_parse_i64(line + at, len, &row) || row < 0 || row >= rows, RT_E_INPUT,
                    "%s: line %lld: '%.*s', wanted a row number from 0 to %lld", path, (long long)k + 1,
@@ -388,15 +389,17 @@ done:
     return st;
 }
 
-static rt_status csv_mask(uint8_t **is_test, const rt_spec *s, int64_t rows) {
+static rt_status csv_mask(rt_dataset *d, uint8_t **is_test, const rt_spec *s, const rt_data_options *o, int64_t rows,
+                          const int32_t *label) {
     const char *splits = rt_spec_get(s, "splits");
-    if (splits == NULL) {
-        RT_FAIL_IF(rt_spec_get(s, "split"), RT_E_USAGE, "data '%s': split= without splits=FILE", s->whole);
-        return rt_holdout_mask(is_test, s, rows);
+    if (splits == NULL || o->whole || o->unlabelled) {
+        RT_FAIL_IF(splits == NULL && rt_spec_get(s, "split"), RT_E_USAGE, "data '%s': split= without splits=FILE", s->whole);
+        return rt_holdout_mask(d, is_test, s, o, rows, label);
     }
     RT_FAIL_IF(rt_spec_get(s, "test") || rt_spec_get(s, "seed"), RT_E_USAGE,
                "data '%s': splits= says which rows are for testing; test= and seed= have no use then",
                s->whole);
+    d->ordered = true;
     int64_t k = 0;
     RT_TRY(rt_spec_get_i64(s, "split", 0, 1000000, &k));
     char *path = NULL;
@@ -408,50 +411,238 @@ static rt_status csv_mask(uint8_t **is_test, const rt_spec *s, int64_t rows) {
     return st;
 }
 
+/* ---- rows ---- */
+
+/* A first column without a name that says 0, 1, 2, ... or 1, 2, 3, ...: the number of the row, no feature. */
+static void ignore_row_numbers(rt_columns *k) {
+    rt_column *c = &k->table.column[0];
+    if (!c->unnamed || k->table.format.no_header || c->kind != RT_COLUMN_NUMBER || c->told || k->target == 0)
+        return;
+    const float first = c->number[0];
+    for (int64_t i = 0; i < k->table.rows; i++)
+        if ((first != 0 && first != 1) || c->number[i] != (float)i + first)
+            return;
+    c->kind = RT_COLUMN_IGNORED;
+}
+
+static rt_status list_rows(rt_columns *k, const rt_dataset *d, const uint8_t *is_test) {
+    int64_t at[2] = {0, 0};
+    RT_TRY(rt_calloc(&k->rows[0], (size_t)d->train.n + 1, sizeof **k->rows));
+    RT_TRY(rt_calloc(&k->rows[1], (size_t)d->test.n + 1, sizeof **k->rows));
+    for (int64_t i = 0; i < k->table.rows; i++)
+        if (is_test[i] || d->train.n > 0) /* training rows may have been left out */
+            k->rows[is_test[i]][at[is_test[i]]++] = i;
+    return RT_OK;
+}
+
+/* Both parts as floats, by the encoder as it is now. */
+static rt_status encode(rt_dataset *d) {
+    rt_columns *k = d->columns;
+    rt_part *const part[] = {&d->train, &d->test};
+    for (int i = 0; i < 2; i++) {
+        size_t floats = 0, bytes = 0;
+        RT_FAIL_IF(!rt_size_mul((size_t)part[i]->n, (size_t)k->encoder.width, &floats) ||
+                       !rt_size_mul(floats + 1, sizeof(float), &bytes),
+                   RT_E_INPUT, "%s: too many rows", k->table.path);
+        rt_free(k->x[i]);
+        k->x[i] = NULL;
+        part[i]->f32 = NULL;
+        if (part[i]->n == 0)
+            continue;
+        RT_TRY(rt_alloc(&k->x[i], bytes));
+        RT_TRY(rt_encoder_run(&k->encoder, &k->table, k->rows[i], part[i]->n, k->x[i]));
+        part[i]->f32 = k->x[i];
+    }
+    d->row = rt_shape1(k->encoder.width);
+    d->hash[0] = 0;
+    rt_str_deinit(&k->json);
+    rt_str_init(&k->json);
+    rt_encoder_write(&k->encoder, &k->json);
+    return rt_str_status(&k->json);
+}
+
+static rt_status fit(rt_dataset *d, const int64_t *rows, int64_t n) {
+    rt_columns *k = d->columns;
+    rt_encoder_deinit(&k->encoder);
+    RT_TRY(rt_encoder_fit(&k->encoder, &k->table, k->target, rows, n));
+    return encode(d);
+}
+
+rt_status rt_dataset_fit(rt_dataset *d, const rt_subset *rows) {
+    rt_columns *k = d->columns;
+    int64_t *of_table = NULL;
+    if (k == NULL || k->fixed)
+        return RT_OK;
+    RT_ASSERT(rows->part == &d->train || rows->part == &d->test);
+    const int64_t *of_part = k->rows[rows->part == &d->test];
+    RT_TRY(rt_calloc(&of_table, (size_t)rows->n + 1, sizeof *of_table));
+    for (int64_t i = 0; i < rows->n; i++)
+        of_table[i] = of_part[rows->index[i]];
+    rt_status st = fit(d, of_table, rows->n);
+    rt_free(of_table);
+    return st;
+}
+
+/* All the encoder's columns were read, as the kinds it takes. */
+static rt_status check_kinds(const rt_columns *k, const rt_encoder *e) {
+    for (int64_t c = 0; c < e->columns; c++) {
+        const rt_column_kind want = rt_encoder_kind(&e->column[c]);
+        const int64_t at = want == RT_COLUMN_IGNORED ? -1 : rt_frame_find(&k->table, e->column[c].name);
+        RT_FAIL_IF(
+            want != RT_COLUMN_IGNORED && (at < 0 || at == k->target || k->table.column[at].kind != want),
+            RT_E_INPUT,
+            "%s: column %.60s is not there, or not what the model takes it for; the columns were read for "
+            "another model",
+            k->table.path, e->column[c].name);
+    }
+    return RT_OK;
+}
+
+rt_status rt_dataset_encode_as(rt_dataset *d, const char *table) {
+    rt_columns *k = d->columns;
+    rt_encoder e;
+    if (k == NULL || table == NULL)
+        return RT_OK;
+    k->fixed = true;
+    if (strcmp(table, rt_str_text(&k->json)) == 0)
+        return RT_OK;
+    rt_status st = rt_encoder_read(&e, table, "table of the model");
+    if (st == RT_OK)
+        st = check_kinds(k, &e);
+    if (st != RT_OK) {
+        rt_encoder_deinit(&e);
+        return st;
+    }
+    rt_encoder_deinit(&k->encoder);
+    k->encoder = e;
+    return encode(d);
+}
+
+const char *rt_dataset_table(const rt_dataset *d) {
+    return d->columns ? rt_str_text(&d->columns->json) : NULL;
+}
+
+rt_status rt_dataset_table_check(const char *table, int64_t width, const char *name) {
+    rt_encoder e;
+    rt_status st = rt_encoder_read(&e, table, name);
+    const int64_t have = e.width;
+    rt_encoder_deinit(&e);
+    RT_TRY(st);
+    RT_FAIL_IF(have != width, RT_E_INPUT, "%s: columns become %lld features, wanted %lld", name,
+               (long long)have, (long long)width);
+    return RT_OK;
+}
+
+rt_data_like rt_dataset_like(const rt_dataset *d) {
+    return (rt_data_like){.task = d->task,
+                          .row = d->row,
+                          .classes = d->classes,
+                          .class_name = d->class_name,
+                          .resize = d->resize,
+                          .table = rt_dataset_table(d)};
+}
+
+int64_t rt_dataset_columns(const rt_dataset *d) {
+    return d->columns ? d->columns->encoder.columns : 0;
+}
+
+rt_column_info rt_dataset_column(const rt_dataset *d, int64_t c, rt_str *becomes) {
+    const rt_encoded *e = &d->columns->encoder.column[c];
+    rt_encoder_describe(e, becomes);
+    return (rt_column_info){.name = e->name, .first = e->first, .width = e->width};
+}
+
+void rt_dataset_feature(const rt_dataset *d, int64_t c, int64_t k, rt_str *out) {
+    rt_encoder_feature(&d->columns->encoder.column[c], k, out);
+}
+
 /* ---- all together ---- */
 
-static rt_status csv_read(csv_table *t, const rt_spec *s) {
-    const char *header = rt_spec_get(s, "header");
-    bool yes = header == NULL || strcmp(header, "yes") == 0;
-    RT_FAIL_IF(!yes && strcmp(header, "no") != 0, RT_E_USAGE, "data '%s': header=%s, wanted yes or no",
-               s->whole, header);
-    uint8_t *bytes = NULL;
-    RT_TRY(rt_bytes_read(t->name, rt_data_file_max, &bytes, &t->n));
-    t->text = (char *)bytes;
-    if (t->n >= 3 && memcmp(t->text, "\xef\xbb\xbf", 3) == 0)
-        t->at = 3;
-    RT_TRY(csv_header(t, yes, rt_spec_get(s, "target"), s->whole));
-    return csv_rows(t);
+static rt_status choice(const rt_spec *s, const char *key, const char *const *words, int64_t n,
+                        int64_t *out) {
+    const char *text = rt_spec_get(s, key);
+    *out = 0;
+    if (text == NULL)
+        return RT_OK;
+    for (; *out < n; ++*out)
+        if (strcmp(text, words[*out]) == 0)
+            return RT_OK;
+    rt_str list;
+    rt_str_init(&list);
+    for (int64_t i = 0; i < n; i++)
+        rt_str_appendf(&list, "%s%s", i == 0 ? "" : i + 1 < n ? ", " : " or ", words[i]);
+    rt_status st = rt_error_set(RT_E_USAGE, __FILE__, __LINE__, "data '%s': %s=%s, wanted %s", s->whole, key,
+                                text, rt_str_text(&list));
+    rt_str_deinit(&list);
+    return st;
+}
+
+static rt_status read_format(rt_frame_format *f, const rt_spec *s) {
+    static const char *const header[] = {"yes", "no"}, *const decimal[] = {"point", "comma"},
+                             *const sep[] = {"auto", "comma", "semicolon", "tab"};
+    static const char separators[] = {0, ',', ';', '\t'};
+    int64_t h = 0, d = 0, c = 0;
+    RT_TRY(choice(s, "header", header, RT_COUNT(header), &h));
+    RT_TRY(choice(s, "decimal", decimal, RT_COUNT(decimal), &d));
+    RT_TRY(choice(s, "sep", sep, RT_COUNT(sep), &c));
+    *f = (rt_frame_format){.separator = separators[c], .no_header = h == 1, .decimal_comma = d == 1};
+    return RT_OK;
+}
+
+static rt_status read_table(rt_columns *k, const rt_spec *s, const rt_data_like *like, bool unlabelled) {
+    rt_frame_format format;
+    RT_TRY(read_format(&format, s));
+    RT_TRY(rt_frame_open(&k->table, s->path[0], format));
+    if (like && like->table) {
+        RT_TRY(rt_encoder_read(&k->encoder, like->table, "table of the model"));
+        k->fixed = true;
+    }
+    RT_TRY(find_target(k, s, k->encoder.target));
+    if (k->target >= 0 && unlabelled) {
+        k->table.column[k->target].kind = RT_COLUMN_IGNORED;
+        k->target = -1;
+    }
+    RT_TRY(k->fixed ? match_columns(k, s) : choose_columns(k, s));
+    RT_TRY(tell_target(k, s, like));
+    RT_TRY(rt_frame_fill(&k->table));
+    if (!k->fixed)
+        ignore_row_numbers(k);
+    return RT_OK;
+}
+
+static rt_status divide(rt_dataset *d, const rt_spec *s, const rt_part *all, rt_data_options o) {
+    uint8_t *is_test = NULL;
+    rt_status st = RT_OK;
+    if (all->label || all->target) {
+        RT_TRY_GOTO(csv_mask(d, &is_test, s, &o, all->n, all->label));
+    } else { /* nothing to learn from: all rows are to be predicted */
+        RT_TRY_GOTO(rt_alloc(&is_test, (size_t)all->n));
+        memset(is_test, 1, (size_t)all->n);
+    }
+    RT_TRY_GOTO(rt_dataset_divide(d, all, is_test, o.test_only));
+    st = list_rows(d->columns, d, is_test);
+done:
+    rt_free(is_test);
+    return st;
 }
 
 rt_status rt_load_csv(rt_dataset *d, const rt_spec *s, rt_data_options o) {
-    static const char *const keys[] = {"target", "task", "splits", "split", "test", "seed", "header"};
+    static const char *const keys[] = {"target", "task", "splits", "split",    "test", "seed",
+                                       "header", "drop", "use",    "category", "sep",  "decimal"};
     RT_TRY(rt_spec_check(s, 1, 1, keys, RT_COUNT(keys)));
-    csv_table t = {.name = s->path[0], .line = 1};
     int32_t *label = NULL;
-    float *target = NULL;
-    uint8_t *is_test = NULL;
     rt_status st = RT_OK;
-    RT_TRY_GOTO(csv_read(&t, s));
-    RT_TRY_GOTO(rt_calloc(&label, (size_t)t.rows, sizeof *label));
-    RT_TRY_GOTO(rt_calloc(&target, (size_t)t.rows, sizeof *target));
-    d->row = rt_shape1(t.features);
-    d->task = RT_TASK_REGRESSION;
-    rt_part all = {.n = t.rows, .f32 = t.x};
-    if (t.target >= 0) {
-        RT_TRY_GOTO(csv_target(d, &t, s, label, target));
-        RT_TRY_GOTO(csv_mask(&is_test, s, t.rows));
-        all.label = d->task == RT_TASK_CLASSIFICATION ? label : NULL;
-        all.target = d->task == RT_TASK_CLASSIFICATION ? NULL : target;
-    } else {
-        RT_TRY_GOTO(rt_alloc(&is_test, (size_t)t.rows));
-        memset(is_test, 1, (size_t)t.rows);
-    }
-    st = rt_dataset_divide(d, &all, is_test, o.test_only);
+    RT_TRY(rt_calloc(&d->columns, 1, sizeof *d->columns));
+    rt_columns *k = d->columns;
+    rt_str_init(&k->json);
+    RT_TRY(read_table(k, s, o.like, o.unlabelled));
+    RT_TRY_GOTO(rt_calloc(&label, (size_t)k->table.rows, sizeof *label));
+    rt_part all = {.n = k->table.rows};
+    RT_TRY_GOTO(read_target(d, k, o.like, &all, label));
+    RT_TRY_GOTO(divide(d, s, &all, o));
+    const bool train = d->train.n > 0;
+    st = k->fixed ? encode(d) : fit(d, k->rows[!train], train ? d->train.n : d->test.n);
 done:
-    rt_free(is_test);
-    rt_free(target);
     rt_free(label);
-    csv_deinit(&t);
     return st;
 }

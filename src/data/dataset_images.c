@@ -1,9 +1,15 @@
 /*
- * dataset_images.c - pictures in folders, one folder per class, perhaps under train/ and test/.
+ * dataset_images.c - pictures in files (picture_files.c says which), brought to one size and one set of colours.
  *
- * Class numbers follow the sorted folder names; test/ must have no class that train/ lacks. Hidden files and
- * files that are neither .png nor .jpg/.jpeg are passed over. All pictures must have one size, or size=HxW
- * brings them to it. The set is grey if all pictures are grey, else RGB. Without train/ and test/ a share of
+ * Size: size=HxW; else the model's, when there is one; else that of all pictures, if they agree; else a square whose
+ * side is the median of their shorter sides, at most 64: what a network on a CPU can take. Pictures of another size are
+ * brought to it
+ *
+ *     resize=crop      so that they just cover it, their middle: nothing is distorted (the rule unless size= is given)
+ *     resize=stretch   whatever becomes of their proportions (with size=)
+ *
+ * Colours: the model's; else RGB if any picture has colours. Grey becomes RGB by repeating its plane, RGB grey by luma.
+ * A broken file is an error that names it, or with skip_broken left out and counted. Without train/ and test/ a share of
  * the pictures is held out for testing (rt_holdout_mask).
  */
 #include "data/data_int.h"
@@ -12,24 +18,25 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/size.h"
+#include "base/stop.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <strings.h>
+
+enum { SIDE_MAX = 64, FILE_MAX = 1 << 28 };
 
 typedef struct image_set {
-    rt_picture *picture;
-    int32_t *label;
-    int64_t n, cap;
-    int64_t h, w, c;        /* size wanted (0: that of the first), most channels */
-    char first[256];        /* the picture that set the size */
-    int64_t size_h, size_w; /* size=HxW or 0 */
+    rt_picture_files files;
+    rt_picture to; /* size and colours wanted */
+    bool crop, skip_broken;
+    int64_t broken;
+    uint8_t *block; /* (n, c, h, w) */
 } image_set;
 
 static void image_set_deinit(image_set *s) {
-    for (int64_t i = 0; i < s->n; i++)
-        rt_free(s->picture[i].data);
-    rt_free(s->picture);
-    rt_free(s->label);
+    rt_picture_files_deinit(&s->files);
+    rt_free(s->block);
 }
 
 rt_status rt_picture_from_pixels(rt_picture *out, const uint8_t *pixels, int64_t c, int64_t h, int64_t w) {
@@ -41,242 +48,236 @@ rt_status rt_picture_from_pixels(rt_picture *out, const uint8_t *pixels, int64_t
     return RT_OK;
 }
 
-static rt_status image_resize(rt_picture *p, int64_t h, int64_t w) {
-    if (p->h == h && p->w == w)
-        return RT_OK;
-    float *from = NULL, *to = NULL;
-    uint8_t *data = NULL;
+/* ---- the size ---- */
+
+static int by_value(const void *a, const void *b) {
+    const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Looks at all headers: the common size, or the square; colours if any has them. */
+static rt_status size_by_headers(image_set *s) {
+    const rt_picture_files *f = &s->files;
+    int64_t *side = NULL, n = 0;
+    rt_picture first = {.c = 0}, least = {.c = 0}, most = {.c = 0};
+    bool same = true;
     rt_status st = RT_OK;
-    RT_TRY_GOTO(rt_calloc(&from, (size_t)(p->h * p->w), sizeof *from));
-    RT_TRY_GOTO(rt_calloc(&to, (size_t)(h * w), sizeof *to));
-    RT_TRY_GOTO(rt_alloc(&data, (size_t)(p->c * h * w)));
-    for (int64_t c = 0; c < p->c; c++) {
-        for (int64_t i = 0; i < p->h * p->w; i++)
-            from[i] = p->data[c * p->h * p->w + i];
-        rt_plane_resize(to, h, w, from, p->h, p->w);
-        for (int64_t i = 0; i < h * w; i++)
-            data[c * h * w + i] = (uint8_t)(to[i] + 0.5f);
+    RT_TRY(rt_calloc(&side, (size_t)f->n + 1, sizeof *side));
+    for (int64_t i = 0; i < f->n; i++) {
+        uint8_t *file = NULL;
+        size_t bytes = 0;
+        rt_picture p;
+        RT_TRY_GOTO(rt_stop_check("reading", f->path[i]));
+        RT_TRY_GOTO(rt_file_read(f->path[i], FILE_MAX, &file, &bytes));
+        const bool known = rt_picture_size(&p, file, bytes);
+        rt_free(file);
+        if (!known)
+            continue;
+        if (n == 0)
+            first = least = most = p;
+        side[n++] = RT_MIN(p.h, p.w);
+        same = same && p.h == first.h && p.w == first.w;
+        s->to.c = RT_MAX(s->to.c, p.c);
+        least = p.h * p.w < least.h * least.w ? p : least;
+        most = p.h * p.w > most.h * most.w ? p : most;
     }
-    rt_free(p->data);
-    *p = (rt_picture){.c = p->c, .h = h, .w = w, .data = data};
+    qsort(side, (size_t)n, sizeof *side, by_value);
+    if (s->to.h == 0 && n > 0) {
+        s->to.h = same ? first.h : RT_MIN(side[n / 2], SIDE_MAX);
+        s->to.w = same ? first.w : s->to.h;
+        if (!same)
+            rt_log(RT_LOG_INFO,
+                   "pictures from %lld x %lld to %lld x %lld: the middle of each, at %lld x %lld (size=HxW decides otherwise)",
+                   (long long)least.h, (long long)least.w, (long long)most.h, (long long)most.w, (long long)s->to.h,
+                   (long long)s->to.w);
+    }
 done:
-    rt_free(from);
-    rt_free(to);
+    rt_free(side);
     return st;
 }
 
-static bool image_is_png(const char *name) {
-    size_t n = strlen(name);
-    return n > 4 && strcasecmp(name + n - 4, ".png") == 0;
+static rt_status choose_size(image_set *s, const rt_spec *spec, const rt_data_like *like) {
+    const char *text = rt_spec_get(spec, "size"), *x = text ? strchr(text, 'x') : NULL,
+               *resize = rt_spec_get(spec, "resize");
+    RT_FAIL_IF(text && (x == NULL || !rt_parse_i64(text, (size_t)(x - text), &s->to.h) ||
+                        !rt_parse_i64(x + 1, strlen(x + 1), &s->to.w) || s->to.h < 1 || s->to.w < 1 ||
+                        s->to.h > 4096 || s->to.w > 4096),
+               RT_E_USAGE, "data '%s': size=%s, wanted HxW, each from 1 to 4096", spec->whole, text);
+    RT_FAIL_IF(resize && strcmp(resize, "crop") != 0 && strcmp(resize, "stretch") != 0, RT_E_USAGE,
+               "data '%s': resize=%s, wanted crop or stretch", spec->whole, resize);
+    if (like && like->row.rank == 3) {
+        s->to.c = like->row.d[0] == 1 ? 1 : 3;
+        s->to.h = text ? s->to.h : like->row.d[1];
+        s->to.w = text ? s->to.w : like->row.d[2];
+    }
+    if (resize == NULL)
+        resize = text ? "stretch" : like && like->resize ? like->resize : "crop";
+    s->crop = strcmp(resize, "crop") == 0;
+    return s->to.c == 0 || s->to.h == 0 ? size_by_headers(s) : RT_OK;
 }
-static bool image_is_jpeg(const char *name) {
-    size_t n = strlen(name);
-    return (n > 4 && strcasecmp(name + n - 4, ".jpg") == 0) ||
-           (n > 5 && strcasecmp(name + n - 5, ".jpeg") == 0);
+
+/* ---- pictures of another size or colour ---- */
+
+/* The part of a picture that becomes all of the wanted one. */
+static rt_picture cut(const rt_picture *p, const rt_picture *to, bool crop, int64_t *top, int64_t *left) {
+    rt_picture part = *p;
+    *top = *left = 0;
+    if (crop && p->h * to->w > p->w * to->h)
+        part.h = RT_MAX((p->w * to->h + to->w / 2) / to->w, 1);
+    else if (crop)
+        part.w = RT_MAX((p->h * to->w + to->h / 2) / to->h, 1);
+    part.h = RT_MIN(part.h, p->h);
+    part.w = RT_MIN(part.w, p->w);
+    *top = (p->h - part.h) / 2;
+    *left = (p->w - part.w) / 2;
+    return part;
 }
+
+/* Plane c of p; c = -1: luma. */
+static void copy_plane(float *to, const rt_picture *p, int64_t c, int64_t top, int64_t left, const rt_picture *part) {
+    const int64_t plane = p->h * p->w;
+    for (int64_t y = 0; y < part->h; y++)
+        for (int64_t x = 0; x < part->w; x++) {
+            const uint8_t *at = p->data + (top + y) * p->w + left + x;
+            to[y * part->w + x] = c >= 0 ? (float)at[c * plane]
+                                         : 0.299f * (float)at[0] + 0.587f * (float)at[plane] +
+                                               0.114f * (float)at[2 * plane];
+        }
+}
+
+static rt_status place(uint8_t *dst, const rt_picture *p, const image_set *s) {
+    const rt_picture *to = &s->to;
+    const int64_t plane = to->h * to->w;
+    int64_t top, left;
+    const rt_picture part = cut(p, to, s->crop, &top, &left);
+    float *from = NULL, *sized = NULL;
+    rt_status st = RT_OK;
+    RT_TRY_GOTO(rt_calloc(&from, (size_t)(part.h * part.w), sizeof *from));
+    RT_TRY_GOTO(rt_calloc(&sized, (size_t)plane, sizeof *sized));
+    for (int64_t c = 0; c < to->c; c++) {
+        if (c > 0 && p->c == 1) {
+            memcpy(dst + c * plane, dst, (size_t)plane);
+            continue;
+        }
+        copy_plane(from, p, p->c > to->c ? -1 : c, top, left, &part);
+        rt_plane_resize(sized, to->h, to->w, from, part.h, part.w);
+        for (int64_t i = 0; i < plane; i++)
+            dst[c * plane + i] = (uint8_t)(sized[i] + 0.5f);
+    }
+done:
+    rt_free(from);
+    rt_free(sized);
+    return st;
+}
+
+/* ---- reading ---- */
 
 static rt_status image_read(rt_picture *out, const char *path) {
     uint8_t *file = NULL;
     size_t n = 0;
     *out = (rt_picture){.data = NULL};
-    RT_TRY(rt_file_read(path, (size_t)1 << 28, &file, &n));
-    rt_status st =
-        image_is_png(path) ? rt_png_decode(out, file, n, path) : rt_jpeg_decode(out, file, n, path);
+    RT_TRY(rt_file_read(path, FILE_MAX, &file, &n));
+    rt_status st = rt_picture_is_png(path) ? rt_png_decode(out, file, n, path) : rt_jpeg_decode(out, file, n, path);
     rt_free(file);
     return st;
 }
 
-static rt_status image_grow(image_set *s) {
-    if (s->n < s->cap)
-        return RT_OK;
-    size_t old = (size_t)s->cap, cap = old ? old * 2 : 256;
-    RT_TRY(rt_realloc(&s->picture, old * sizeof *s->picture, cap * sizeof *s->picture));
-    RT_TRY(rt_realloc(&s->label, old * sizeof *s->label, cap * sizeof *s->label));
-    s->cap = (int64_t)cap;
-    return RT_OK;
-}
-
-static rt_status image_add(image_set *s, const char *path, int32_t label) {
-    RT_TRY(image_grow(s));
-    rt_picture *p = &s->picture[s->n];
-    RT_TRY(image_read(p, path));
-    s->label[s->n++] = label;
-    if (s->size_h > 0)
-        RT_TRY(image_resize(p, s->size_h, s->size_w));
-    if (s->h == 0) {
-        s->h = p->h;
-        s->w = p->w;
-        strncpy(s->first, path, sizeof s->first - 1);
-    }
-    RT_FAIL_IF(p->h != s->h || p->w != s->w, RT_E_INPUT,
-               "%s is %lld x %lld, but %s is %lld x %lld (size=HxW brings all to one size)", path,
-               (long long)p->h, (long long)p->w, s->first, (long long)s->h, (long long)s->w);
-    s->c = RT_MAX(s->c, p->c);
-    return RT_OK;
-}
-
-static rt_status image_folder(image_set *s, const char *dir, int32_t label) {
-    char **names = NULL, *path = NULL;
-    int64_t n = 0, before = s->n;
+/* Reads all pictures; those that are broken leave the list, if they may. */
+static rt_status read_all(image_set *s) {
+    rt_picture_files *f = &s->files;
+    size_t row = (size_t)(s->to.c * s->to.h * s->to.w), bytes = 0;
+    int64_t kept = 0, train = f->train;
+    char first[256] = "";
     rt_status st = RT_OK;
-    RT_TRY(rt_dir_list(dir, &names, &n));
-    for (int64_t i = 0; i < n; i++) {
-        if (names[i][0] == '.')
-            continue;
-        if (!image_is_png(names[i]) && !image_is_jpeg(names[i])) {
-            rt_log(RT_LOG_WARN, "%s/%s is passed over: neither .png nor .jpg", dir, names[i]);
+    RT_FAIL_IF(!rt_size_mul((size_t)f->n, row, &bytes), RT_E_INPUT, "the pictures are too large together");
+    RT_TRY(rt_alloc(&s->block, bytes + 1));
+    for (int64_t i = 0; i < f->n; i++) {
+        rt_picture p;
+        RT_TRY(rt_stop_check("reading", f->path[i]));
+        st = image_read(&p, f->path[i]);
+        if (st == RT_OK)
+            st = place(s->block + (size_t)kept * row, &p, s);
+        rt_free(p.data);
+        if (st == RT_E_INPUT && s->skip_broken) {
+            if (s->broken++ == 0)
+                snprintf(first, sizeof first, "%s", rt_error_text());
+            train -= i < f->train;
             continue;
         }
-        RT_TRY_GOTO(rt_path_join(&path, dir, names[i]));
-        RT_TRY_GOTO(image_add(s, path, label));
-        rt_free(path);
-        path = NULL;
+        if (st == RT_E_INPUT)
+            snprintf(first, sizeof first, "%s", rt_error_text());
+        RT_FAIL_IF(st == RT_E_INPUT, RT_E_INPUT, "%s (--skip-broken leaves such files out)", first);
+        RT_TRY(st);
+        char *swap = f->path[kept];
+        f->path[kept] = f->path[i];
+        f->path[i] = swap;
+        f->label[kept++] = f->label[i];
     }
-    if (s->n == before)
-        RT_FAIL_GOTO(RT_E_INPUT, "%s: no .png and no .jpg file", dir);
-done:
-    rt_free(path);
-    rt_names_free(names, n);
-    return st;
-}
-
-/* Class folders of a directory: sorted names, hidden ones and plain files left out. */
-static rt_status image_classes(const char *dir, char ***names, int64_t *n) {
-    int64_t all = 0, kept = 0;
-    rt_status st = RT_OK;
-    RT_TRY(rt_dir_list(dir, names, &all));
-    for (int64_t i = 0; i < all; i++) {
-        char *path = NULL;
-        bool folder = false;
-        if (st == RT_OK && (*names)[i][0] != '.' && (st = rt_path_join(&path, dir, (*names)[i])) == RT_OK)
-            folder = rt_dir_exists(path);
-        rt_free(path);
-        if (folder && kept < RT_CLASSES_MAX) {
-            char *keep = (*names)[i];
-            (*names)[i] = (*names)[kept];
-            (*names)[kept++] = keep;
-        }
-    }
-    /* the names are kept in order in front; the rest is behind, to be freed with them */
-    *n = kept;
-    if (st == RT_OK && kept == 0)
-        st = rt_error_set(RT_E_INPUT, __FILE__, __LINE__, "%s: no class folders", dir);
-    for (int64_t i = kept; i < all; i++) {
-        rt_free((*names)[i]);
-        (*names)[i] = NULL;
-    }
-    if (st != RT_OK) {
-        rt_names_free(*names, kept);
-        *names = NULL;
-        *n = 0;
-    }
-    return st;
-}
-
-/* All pictures under dir/NAME for the given classes; a class without a folder is allowed in a test part. */
-static rt_status image_part(image_set *s, const char *dir, char **classes, int64_t n) {
-    char **here = NULL, *path = NULL;
-    int64_t count = 0;
-    rt_status st = RT_OK;
-    RT_TRY(image_classes(dir, &here, &count));
-    for (int64_t i = 0, k = 0; i < count; i++) {
-        while (k < n && strcmp(classes[k], here[i]) < 0)
-            k++;
-        if (k == n || strcmp(classes[k], here[i]) != 0)
-            RT_FAIL_GOTO(RT_E_INPUT, "%s: class '%s' is not among the training classes", dir, here[i]);
-        RT_TRY_GOTO(rt_path_join(&path, dir, here[i]));
-        RT_TRY_GOTO(image_folder(s, path, (int32_t)k));
-        rt_free(path);
-        path = NULL;
-    }
-done:
-    rt_free(path);
-    rt_names_free(here, count);
-    return st;
-}
-
-/* One block (n, c, h, w) for all pictures; a grey picture in a colour set repeats its plane. */
-static rt_status image_block(uint8_t **out, const image_set *s) {
-    size_t plane = (size_t)(s->h * s->w), bytes = 0;
-    RT_FAIL_IF(!rt_size_mul((size_t)s->n, (size_t)s->c * plane, &bytes), RT_E_INPUT,
-               "the pictures are too large together");
-    RT_TRY(rt_alloc(out, bytes));
-    for (int64_t i = 0; i < s->n; i++)
-        for (int64_t c = 0; c < s->c; c++)
-            memcpy(*out + (size_t)(i * s->c + c) * plane,
-                   s->picture[i].data + (size_t)(s->picture[i].c == 1 ? 0 : c) * plane, plane);
+    for (int64_t i = kept; i < f->n; i++)
+        rt_free(f->path[i]);
+    f->n = kept;
+    f->train = train;
+    if (s->broken > 0)
+        rt_log(RT_LOG_WARN, "%lld broken %s left out, the first: %s", (long long)s->broken,
+               s->broken == 1 ? "picture is" : "pictures are", first);
     return RT_OK;
 }
 
-static rt_status image_size_option(image_set *s, const rt_spec *spec) {
-    const char *text = rt_spec_get(spec, "size"), *x = text ? strchr(text, 'x') : NULL;
-    if (text == NULL)
-        return RT_OK;
-    RT_FAIL_IF(x == NULL || !rt_parse_i64(text, (size_t)(x - text), &s->size_h) ||
-                   !rt_parse_i64(x + 1, strlen(x + 1), &s->size_w) || s->size_h < 1 || s->size_w < 1 ||
-                   s->size_h > 4096 || s->size_w > 4096,
-               RT_E_USAGE, "data '%s': size=%s, wanted HxW, each from 1 to 4096", spec->whole, text);
+/* ---- all together ---- */
+
+static rt_status find_all(image_set *s, const rt_spec *spec, const rt_data_options *o) {
+    for (int64_t i = 0; i < spec->files; i++)
+        RT_TRY(rt_picture_files_find(&s->files, spec->file[i], o));
+    RT_FAIL_IF(spec->files > 1 && s->files.labelled, RT_E_USAGE, "%s: folders of classes, one directory at a time",
+               spec->whole);
+    return spec->files > 0 ? RT_OK : rt_picture_files_find(&s->files, spec->path[0], o);
+}
+
+/* File names, for those who want to know which row is which. */
+static rt_status name_rows(rt_dataset *d, const rt_picture_files *f, const uint8_t *is_test) {
+    int64_t at[2] = {0, 0};
+    for (int k = 0; k < 2; k++)
+        RT_TRY(rt_arena_alloc(&d->arena, &d->row_name[k], ((size_t)f->n + 1) * sizeof(char *)));
+    for (int64_t i = 0; i < f->n; i++)
+        RT_TRY(rt_arena_strdup(&d->arena, &d->row_name[is_test[i]][at[is_test[i]]++], f->path[i]));
     return RT_OK;
 }
 
-/* DIR/train and DIR/test; is_test follows from where a picture was found. */
-static rt_status image_two_parts(rt_dataset *d, image_set *s, uint8_t **is_test, const char *train,
-                                 const char *test, bool test_only) {
-    char **classes = NULL;
-    int64_t n = 0, train_n = 0;
-    rt_status st = RT_OK;
-    RT_TRY(image_classes(train, &classes, &n));
-    d->classes = n;
-    RT_TRY_GOTO(rt_dataset_name_classes(d, (const char *const *)classes));
-    if (!test_only)
-        RT_TRY_GOTO(image_part(s, train, classes, n));
-    train_n = s->n;
-    RT_TRY_GOTO(image_part(s, test, classes, n));
-    RT_TRY_GOTO(rt_calloc(is_test, (size_t)s->n, 1));
-    memset(*is_test + train_n, 1, (size_t)(s->n - train_n));
-done:
-    rt_names_free(classes, n);
-    return st;
-}
-
-static rt_status image_one_part(rt_dataset *d, image_set *s, uint8_t **is_test, const char *dir,
-                                const rt_spec *spec) {
-    char **classes = NULL;
-    int64_t n = 0;
-    rt_status st = RT_OK;
-    RT_TRY(image_classes(dir, &classes, &n));
-    d->classes = n;
-    RT_TRY_GOTO(rt_dataset_name_classes(d, (const char *const *)classes));
-    RT_TRY_GOTO(image_part(s, dir, classes, n));
-    st = rt_holdout_mask(is_test, spec, s->n);
-done:
-    rt_names_free(classes, n);
-    return st;
+static rt_status make_mask(rt_dataset *d, uint8_t **is_test, const image_set *s, const rt_spec *spec,
+                           const rt_data_options *o) {
+    const rt_picture_files *f = &s->files;
+    if (f->labelled && !f->two)
+        return rt_holdout_mask(d, is_test, spec, o, f->n, f->label);
+    RT_TRY(rt_calloc(is_test, (size_t)f->n + 1, 1));
+    memset(*is_test + f->train, 1, (size_t)(f->n - f->train));
+    return RT_OK;
 }
 
 rt_status rt_load_images(rt_dataset *d, const rt_spec *spec, rt_data_options o) {
-    static const char *const keys[] = {"size", "test", "seed"};
-    image_set s = {.n = 0};
-    char *train = NULL, *test = NULL;
-    uint8_t *is_test = NULL, *block = NULL;
+    static const char *const keys[] = {"size", "resize", "test", "seed"};
+    image_set s = {.skip_broken = o.skip_broken};
+    uint8_t *is_test = NULL;
     rt_status st = RT_OK;
-    RT_TRY(rt_spec_check(spec, 1, 1, keys, RT_COUNT(keys)));
-    RT_TRY_GOTO(image_size_option(&s, spec));
-    RT_TRY_GOTO(rt_path_join(&train, spec->path[0], "train"));
-    RT_TRY_GOTO(rt_path_join(&test, spec->path[0], "test"));
-    if (rt_dir_exists(train) && rt_dir_exists(test))
-        RT_TRY_GOTO(image_two_parts(d, &s, &is_test, train, test, o.test_only));
-    else
-        RT_TRY_GOTO(image_one_part(d, &s, &is_test, rt_dir_exists(train) ? train : spec->path[0], spec));
-    d->row = rt_shape3(s.c, s.h, s.w);
-    RT_TRY_GOTO(image_block(&block, &s));
-    rt_part all = {.n = s.n, .u8 = block, .label = s.label};
+    RT_TRY(rt_spec_check(spec, spec->files == 0, 1, keys, RT_COUNT(keys)));
+    RT_TRY_GOTO(rt_spec_get_u64(spec, "seed", &d->split_seed));
+    RT_TRY_GOTO(find_all(&s, spec, &o));
+    RT_TRY_GOTO(choose_size(&s, spec, o.like));
+    RT_TRY_GOTO(read_all(&s));
+    if (s.files.n == 0)
+        RT_FAIL_GOTO(RT_E_INPUT, "data '%s': no pictures%s", spec->whole, s.broken > 0 ? " that are whole" : "");
+    s.files.labelled = s.files.labelled && !o.unlabelled;
+    if (s.files.labelled) {
+        d->classes = s.files.nclasses;
+        RT_TRY_GOTO(rt_dataset_name_classes(d, (const char *const *)s.files.classes));
+    }
+    d->row = rt_shape3(s.to.c, s.to.h, s.to.w);
+    d->resize = s.crop ? "crop" : "stretch";
+    RT_TRY_GOTO(make_mask(d, &is_test, &s, spec, &o));
+    RT_TRY_GOTO(name_rows(d, &s.files, is_test));
+    rt_part all = {.n = s.files.n, .u8 = s.block, .label = s.files.labelled ? s.files.label : NULL};
     st = rt_dataset_divide(d, &all, is_test, o.test_only);
 done:
-    rt_free(block);
     rt_free(is_test);
-    rt_free(train);
-    rt_free(test);
     image_set_deinit(&s);
     return st;
 }

@@ -49,6 +49,7 @@ rt_status rt_load_spiral(rt_dataset *d, const rt_spec *s, rt_data_options o) {
     RT_TRY(rt_spec_get_i64(s, "arms", 1, 100, &arms));
     RT_TRY(rt_spec_get_f64(s, "noise", 0, 1000, &noise));
     RT_TRY(rt_spec_get_u64(s, "seed", &seed));
+    d->ordered = true;
     d->row = rt_shape1(2);
     d->classes = arms;
     if (!o.test_only)

@@ -17,7 +17,13 @@
 
 #include <jpeglib.h>
 
-enum { JPEG_SCANS_MAX = 100, JPEG_PIXELS_PER_BYTE = 1000, JPEG_PIXELS_SLACK = 65536 };
+enum {
+    JPEG_SCANS_MAX = 100,
+    JPEG_PIXELS_PER_BYTE = 1000,
+    JPEG_PIXELS_SLACK = 65536,
+    JPEG_RATIO = 200,
+    JPEG_SLACK = 16 << 20
+};
 
 typedef struct jpeg_job {
     struct jpeg_decompress_struct d;
@@ -71,6 +77,8 @@ static bool jpeg_run(jpeg_job *j) {
     int64_t pixels = (int64_t)j->d.image_width * (int64_t)j->d.image_height;
     if (pixels > rt_image_pixels_max)
         jpeg_leave(j, "more than 64 million pixels");
+    if (3 * pixels > JPEG_SLACK && 3 * pixels / JPEG_RATIO > (int64_t)j->n)
+        jpeg_leave(j, "the size in its header is too much for so short a file");
     if (pixels / JPEG_PIXELS_PER_BYTE > (int64_t)j->n + JPEG_PIXELS_SLACK / JPEG_PIXELS_PER_BYTE)
         jpeg_leave(j, "the size in its header cannot come from so short a file");
     if (j->d.jpeg_color_space == JCS_CMYK || j->d.jpeg_color_space == JCS_YCCK)

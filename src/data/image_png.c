@@ -2,8 +2,8 @@
  * image_png.c - PNG by libpng, from memory, to 8-bit planes.
  *
  * Palettes, 1, 2, 4 and 16 bits become 8; transparency is dropped. Before a pixel is decoded the size is
- * checked against the pixel limit and against the file: deflate expands at most 1032:1, so a header that
- * promises more is false. Ancillary chunks (profiles, texts) are discarded unread: they only ever carried
+ * checked against the pixel limit and against the file: a large picture that expands more than 200:1 is blank, or a
+ * trap (deflate reaches 1032:1). Ancillary chunks (profiles, texts) are discarded unread: they only ever carried
  * attacks. libpng leaves by longjmp; every resource lives in one struct outside the jump, so nothing is lost.
  */
 #include "data/data_int.h"
@@ -11,6 +11,8 @@
 #include "data/png_guard.h"
 
 #include <string.h>
+
+enum { PNG_RATIO = 200, PNG_SLACK = 16 << 20 };
 
 typedef struct png_job {
     png_structp png;
@@ -47,8 +49,8 @@ static bool png_run(png_job *j) {
     if (j->w * j->h > rt_image_pixels_max)
         png_error(png, "more than 64 million pixels");
     size_t raw = (size_t)png_get_rowbytes(png, j->info) * (size_t)j->h;
-    if (raw / 1032 > j->n)
-        png_error(png, "the size in its header cannot come from so short a file");
+    if (raw > PNG_SLACK && raw / PNG_RATIO > j->n)
+        png_error(png, "the size in its header is too much for so short a file");
     png_set_expand(png);
     png_set_scale_16(png);
     png_set_strip_alpha(png);

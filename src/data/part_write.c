@@ -31,7 +31,7 @@ static void row_bytes(uint8_t *dst, const rt_part *p, int64_t i, int64_t elems) 
 }
 
 static rt_status check_images(const rt_dataset *d, const char *to) {
-    RT_FAIL_IF(d->row.rank != 3 || d->task != RT_TASK_CLASSIFICATION, RT_E_USAGE,
+    RT_FAIL_IF(d->row.rank != 3 || !rt_dataset_labelled(d) || d->task != RT_TASK_CLASSIFICATION, RT_E_USAGE,
                "%s: that form is for images with classes; a table can be written as FILE.csv or X.npy,Y.npy",
                to);
     return RT_OK;
@@ -41,6 +41,7 @@ static rt_status check_images(const rt_dataset *d, const char *to) {
 
 static rt_status write_npy(const rt_dataset *d, const rt_part *p, const char *to) {
     rt_spec s = {.whole = NULL};
+    float *floats = NULL; /* rows that stay in their file */
     rt_status st = RT_OK;
     rt_str text;
     rt_str_init(&text);
@@ -57,11 +58,16 @@ static rt_status write_npy(const rt_dataset *d, const rt_part *p, const char *to
     memmove(x.d + 1, x.d, (size_t)x.rank * sizeof *x.d);
     x.d[0] = p->n;
     x.rank++;
+    if (p->stored)
+        RT_TRY_GOTO(rt_part_convert(&floats, p, d->row, d->row));
     RT_TRY_GOTO(rt_npy_write(s.path[0], p->u8 ? RT_DTYPE_U8 : RT_DTYPE_F32, &x,
-                             p->u8 ? (const void *)p->u8 : (const void *)p->f32));
+                             p->u8     ? (const void *)p->u8
+                             : floats ? (const void *)floats
+                                       : (const void *)p->f32));
     st = rt_npy_write(s.path[1], p->label ? RT_DTYPE_I32 : RT_DTYPE_F32, &y,
                       p->label ? (const void *)p->label : (const void *)p->target);
 done:
+    rt_free(floats);
     rt_spec_deinit(&s);
     rt_str_deinit(&text);
     return st;
@@ -179,6 +185,24 @@ done:
     return st;
 }
 
+/* The names of folders are the classes: one without a picture would be refused by whoever reads them. */
+static rt_status check_every_class(const rt_dataset *d, const rt_part *p, const char *to) {
+    uint8_t *seen;
+    RT_TRY(rt_calloc(&seen, (size_t)d->classes + 1, 1));
+    for (int64_t i = 0; i < p->n; i++)
+        seen[p->label[i]] = 1;
+    int64_t k = 0;
+    while (k < d->classes && seen[k])
+        k++;
+    rt_free(seen);
+    RT_FAIL_IF(k < d->classes, RT_E_USAGE,
+               "%s: class %lld (%.60s) has none of the %lld rows, and a folder of pictures cannot be empty; "
+               "more rows, or "
+               "another form (npy:, csv:)",
+               to, (long long)k, d->class_name && d->class_name[k] ? d->class_name[k] : "", (long long)p->n);
+    return RT_OK;
+}
+
 static rt_status write_images(const rt_dataset *d, const rt_part *train, const rt_part *test,
                               const char *to) {
     const char *dir = to + strlen("images:");
@@ -188,6 +212,10 @@ static rt_status write_images(const rt_dataset *d, const rt_part *train, const r
     RT_TRY(check_images(d, to));
     RT_FAIL_IF(d->row.d[0] != 1 && d->row.d[0] != 3, RT_E_USAGE, "%s: %lld channels, a picture has 1 or 3",
                to, (long long)d->row.d[0]);
+    if (train)
+        RT_TRY(check_every_class(d, train, to));
+    if (test)
+        RT_TRY(check_every_class(d, test, to));
     RT_TRY(rt_dir_make(dir));
     RT_TRY(rt_dir_list(dir, &names, &n));
     rt_names_free(names, n);
@@ -245,7 +273,7 @@ rt_status rt_subset_copy(rt_part *out, const rt_subset *s, rt_shape row) {
         if (u8)
             memcpy(u8 + i * elems, p->u8 + from * elems, elems);
         else
-            memcpy(f32 + i * elems, p->f32 + from * elems, elems * sizeof *f32);
+            rt_part_values(p, (int64_t)elems, (int64_t)from, 0, (int64_t)elems, f32 + i * elems);
         if (label)
             label[i] = p->label[from];
         if (target)

@@ -60,7 +60,7 @@ void rt_spec_deinit(rt_spec *s) {
 }
 
 rt_status rt_spec_check(const rt_spec *s, int min_paths, int max_paths, const char *const *keys, int64_t n) {
-    RT_FAIL_IF(s->paths < min_paths || s->paths > max_paths, RT_E_USAGE, "data '%s': %d paths, wanted %d%s",
+    RT_FAIL_IF(s->files == 0 && (s->paths < min_paths || s->paths > max_paths), RT_E_USAGE, "data '%s': %d paths, wanted %d%s",
                s->whole, s->paths, min_paths, max_paths > min_paths ? " or more" : "");
     for (int i = 0; i < s->options; i++) {
         bool known = false;

@@ -1,5 +1,5 @@
 /*
- * subset.c - rows of a part: all, a list, or the two sides of a train/validation split; and their moments.
+ * subset.c - rows of a part, all or a list of them, and their moments.
  *
  * Deviations are of the population (divided by n), from a second pass around the mean. Bytes are counted
  * first: the moments of an image channel come from 256 exact counts. A column is constant when its smallest
@@ -9,18 +9,17 @@
 #include "data/data_int.h"
 
 #include "base/alloc.h"
-#include "base/rng.h"
 
 #include <math.h>
 #include <string.h>
 
-static rt_status subset_new(rt_subset *out, const rt_part *p, int64_t n) {
+rt_status rt_subset_new(rt_subset *out, const rt_part *p, int64_t n) {
     *out = (rt_subset){.part = p, .n = n};
     return rt_calloc(&out->index, (size_t)n + 1, sizeof *out->index);
 }
 
 rt_status rt_subset_all(rt_subset *out, const rt_part *p) {
-    RT_TRY(subset_new(out, p, p->n));
+    RT_TRY(rt_subset_new(out, p, p->n));
     for (int64_t i = 0; i < p->n; i++)
         out->index[i] = i;
     return RT_OK;
@@ -31,39 +30,10 @@ rt_status rt_subset_rows(rt_subset *out, const rt_part *p, const int64_t *rows, 
     for (int64_t i = 0; i < n; i++)
         RT_FAIL_IF(rows[i] < 0 || rows[i] >= p->n, RT_E_USAGE, "row %lld, wanted 0 to %lld",
                    (long long)rows[i], (long long)p->n - 1);
-    RT_TRY(subset_new(out, p, n));
+    RT_TRY(rt_subset_new(out, p, n));
     if (n > 0)
         memcpy(out->index, rows, (size_t)n * sizeof *rows);
     return RT_OK;
-}
-
-rt_status rt_subset_split(rt_subset *train, rt_subset *valid, const rt_part *p, int64_t valid_n, bool shuffle,
-                          uint64_t seed) {
-    *train = *valid = (rt_subset){.part = p};
-    RT_FAIL_IF(valid_n < 0 || valid_n >= p->n, RT_E_USAGE, "%lld validation rows of %lld, wanted 0 to %lld",
-               (long long)valid_n, (long long)p->n, (long long)p->n - 1);
-    int64_t *order = NULL;
-    uint8_t *is_valid = NULL;
-    rt_status st = RT_OK;
-    RT_TRY_GOTO(rt_calloc(&is_valid, (size_t)p->n, 1));
-    RT_TRY_GOTO(rt_calloc(&order, (size_t)p->n, sizeof *order));
-    RT_TRY_GOTO(subset_new(train, p, p->n - valid_n));
-    RT_TRY_GOTO(subset_new(valid, p, valid_n));
-    if (shuffle)
-        rt_rng_permutation(rt_rng_make(seed, RT_RNG_SPLIT, 0, 0), order, p->n);
-    for (int64_t i = 0; i < valid_n; i++)
-        is_valid[shuffle ? order[i] : p->n - 1 - i] = 1;
-    int64_t at[2] = {0, 0};
-    for (int64_t i = 0; i < p->n; i++)
-        (is_valid[i] ? valid : train)->index[at[is_valid[i]]++] = i;
-done:
-    rt_free(order);
-    rt_free(is_valid);
-    if (st != RT_OK) {
-        rt_subset_deinit(train);
-        rt_subset_deinit(valid);
-    }
-    return st;
 }
 
 void rt_subset_deinit(rt_subset *s) {
@@ -127,17 +97,55 @@ static moments moments_f32(const rt_subset *s, const float *base, int64_t stride
     return m;
 }
 
+/* The same of a table, row after row, as rows may have to come from a file. Where a column is constant, std is -1 until
+ * the end. */
+static void moments_table(const rt_subset *s, int64_t columns, double *mean, double *std) {
+    enum { PIECE = 1024 };
+    float x[PIECE], first[PIECE];
+    for (int64_t from = 0; from < columns; from += PIECE) {
+        const int64_t some = RT_MIN(columns - from, (int64_t)PIECE);
+        double *m = mean + from, *d = std + from;
+        for (int64_t k = 0; k < some; k++)
+            m[k] = d[k] = 0;
+        for (int64_t i = 0; i < s->n; i++) {
+            rt_part_values(s->part, columns, s->index[i], from, some, i ? x : first);
+            for (int64_t k = 0; k < some; k++) {
+                const float v = i ? x[k] : first[k];
+                m[k] += v;
+                d[k] = d[k] > 0 || v != first[k];
+            }
+        }
+        for (int64_t k = 0; k < some; k++) {
+            m[k] = d[k] > 0 ? m[k] / (double)s->n : (double)first[k];
+            d[k] = d[k] > 0 ? 0 : -1;
+        }
+        for (int64_t i = 0; i < s->n; i++) {
+            rt_part_values(s->part, columns, s->index[i], from, some, x);
+            for (int64_t k = 0; k < some; k++)
+                d[k] += d[k] < 0 ? 0 : (x[k] - m[k]) * (x[k] - m[k]);
+        }
+        for (int64_t k = 0; k < some; k++) {
+            d[k] = d[k] < 0 ? 1 : sqrt(d[k] / (double)s->n);
+            if (!(d[k] > 0))
+                d[k] = 1; /* a spread so small that its square vanishes */
+        }
+    }
+}
+
 void rt_subset_moments(const rt_subset *s, rt_shape row, double *mean, double *std, double *target_mean,
                        double *target_std) {
     int64_t elems = rt_shape_elems(&row), groups = row.rank == 3 ? row.d[0] : elems,
             plane = elems / RT_MAX(groups, 1);
-    for (int64_t c = 0; c < groups; c++) {
-        moments m = {.n = 0};
-        if (s->n > 0)
-            m = s->part->u8 ? moments_u8(s, plane, groups, c)
-                            : moments_f32(s, s->part->f32, elems, c * plane, plane);
-        moments_finish(&m, &mean[c], &std[c]);
-    }
+    if (row.rank == 1 && s->n > 0 && !s->part->u8)
+        moments_table(s, elems, mean, std);
+    else
+        for (int64_t c = 0; c < groups; c++) {
+            moments m = {.n = 0};
+            if (s->n > 0)
+                m = s->part->u8 ? moments_u8(s, plane, groups, c)
+                                : moments_f32(s, s->part->f32, elems, c * plane, plane);
+            moments_finish(&m, &mean[c], &std[c]);
+        }
     moments t = {.n = 0};
     if (s->n > 0 && s->part->target)
         t = moments_f32(s, s->part->target, 1, 0, 1);

@@ -13,6 +13,7 @@
 #ifndef RT_DISTILL_DISTILL_H
 #define RT_DISTILL_DISTILL_H
 
+#include "eval/eval.h"
 #include "nn/nn.h"
 #include "perturb/perturb.h"
 
@@ -31,9 +32,6 @@ typedef struct rt_student_config {
     double dirichlet_offset; /* dirichlet: alpha = exp(z) + offset; 0 for end2, 1 for proxy-end2 */
 } rt_student_config;
 
-/* What the outputs mean. */
-typedef enum rt_output_kind { RT_OUTPUT_LOGITS, RT_OUTPUT_DIRICHLET, RT_OUTPUT_GAUSSIAN } rt_output_kind;
-
 /* Optimiser rule of a role: gradient times grad_scale, learning rate times lr_scale, L2 decay towards
  * centre. decay < 0: the run's weight decay. */
 typedef struct rt_rule {
@@ -47,8 +45,8 @@ const char *rt_student_spec(const rt_student *s);
 const rt_student_config *rt_student_get_config(const rt_student *s);
 int rt_student_members(const rt_student *s); /* groups of its outputs */
 const rt_net *rt_student_net(const rt_student *s);
-rt_output_kind rt_student_output(const rt_student *s);
-double rt_student_flops(const rt_student *s); /* forward of all members, per sample */
+rt_output_kind rt_student_output(const rt_student *s); /* what they mean: eval/eval.h */
+double rt_student_flops(const rt_student *s);          /* forward of all members, per sample */
 /* All members on the same inputs: x (n, row...) -> (members n, K), member-major. */
 rt_val rt_student_forward(const rt_student *s, rt_build *b, rt_val x);
 /* One member, chosen by an i32 scalar: (n, K), in eval mode. Only what that member needs is computed
@@ -61,6 +59,11 @@ rt_status rt_student_collapse(const rt_student *s, const rt_params *params, cons
                               rt_student **out, rt_params **out_params, float **out_block) RT_MUST_CHECK;
 /* Does it? And the same into a block of the table that a collapsed student declares. */
 bool rt_student_collapses(const rt_student *s);
+/* Members that are plain networks in disguise (batch-ensemble, latent-be), mixed by weights (members; NULL: all
+ * alike) into a block of the table of a student "single". */
+bool rt_student_mixes(const rt_student *s);
+rt_status rt_student_mix(const rt_student *s, const rt_params *params, const float *block,
+                         const double *weight, const rt_params *to, float *dst) RT_MUST_CHECK;
 rt_status rt_student_merge(const rt_student *s, const rt_params *params, const float *block,
                            const rt_params *to, float *dst) RT_MUST_CHECK;
 /* Hydra's growth: every head of `to` becomes a copy of head 0 of `from`, the body is kept. */
@@ -84,8 +87,12 @@ typedef struct rt_objective_in {
     bool regression;
     double alpha; /* weight of the distillation term; 1 - alpha: labels */
     double label_smoothing;
-    double teacher_smoothing; /* end2: gamma, 1e-4 */
-    double ae_c;              /* ae-kd: C, 0.6 */
+    bool
+        teacher_logits; /* kd: the mean of the teachers is that of their logits, not of their probabilities */
+    const double *class_weight; /* (K) of the labels' loss; NULL: all 1 */
+    double teacher_smoothing;   /* end2: gamma, 1e-4 */
+    bool temper_mean;           /* end2: T divides the mean of a row's logits, too (the paper) */
+    double ae_c;                /* ae-kd: C, 0.6 */
     bool ae_per_sample;
     double prior_beta; /* prior-net: concentration of the true class, 100 */
     double ood_weight; /* prior-net: gamma, 1 */
@@ -118,6 +125,11 @@ typedef struct rt_method {
     const char *perturb;
     double temperature, anneal, alpha, offset;
     bool grow;
+    const char *keep;      /* "accuracy", "loss" */
+    const char *optimiser; /* NULL: as any run; else with these: */
+    double lr;
+    const char *schedule;
+    double clip_norm, weight_decay;
     const char *meaning;
 } rt_method;
 const rt_method *rt_method_find(const char *name); /* NULL if unknown */

@@ -9,7 +9,8 @@
 
 typedef struct rt_student_kind {
     const char *name, *form, *meaning;
-    bool many; /* takes a number of members */
+    bool many;  /* takes a number of members */
+    bool mixes; /* they are plain networks in disguise: member_mix.c */
     /* settings of the builder for this kind; called before every build */
     void (*prepare)(const rt_student *s, rt_build *b);
     rt_val (*forward)(const rt_student *s, rt_build *b, rt_val x);

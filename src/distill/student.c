@@ -124,6 +124,7 @@ rt_status rt_student_create(rt_student **out, const rt_student_config *c, rt_par
     if (s->kind->plan != NULL)
         RT_TRY_GOTO(s->kind->plan(s));
     RT_TRY_GOTO(declare(s, params));
+    rt_params_set_v3(params, c->arch.v3);
     *out = s;
     s = NULL;
 done:

@@ -3,7 +3,8 @@
  *
  * Inputs are tiled member-major, because every member must see every image with its own teacher. r and s
  * start at N(1, 0.5) (or as asked), take no decay and half the learning rate, as the reference
- * implementations do. Biases are per member.
+ * implementations do. Biases are per member, decay like weights, and take half the rate, too: in the released
+ * code whatever is neither a shared kernel nor a normalisation is a fast weight.
  */
 #include "distill/distill_int.h"
 
@@ -24,9 +25,10 @@ static rt_val be_member(const rt_student *s, rt_build *b, rt_val x, rt_val index
 }
 
 static rt_rule be_rule(const rt_student *s, rt_role role) {
-    (void)s;
     if (role == RT_ROLE_FAST)
         return (rt_rule){.grad_scale = 1, .lr_scale = 0.5};
+    if (role == RT_ROLE_BIAS && s->members > 1)
+        return (rt_rule){.grad_scale = 1, .lr_scale = 0.5, .decay = -1};
     return (rt_rule){.grad_scale = 1, .lr_scale = 1, .decay = -1};
 }
 
@@ -35,6 +37,7 @@ const rt_student_kind rt_student_batch_ensemble = {
     .form = "batch-ensemble:M",
     .meaning = "M members that share weights and differ by rank-one factors",
     .many = true,
+    .mixes = true,
     .prepare = be_prepare,
     .forward = be_forward,
     .member = be_member,

@@ -12,6 +12,7 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "base/size.h"
+#include "base/stop.h"
 #include "eval/eval_int.h"
 #include <math.h>
 #include <stdlib.h>
@@ -46,6 +47,8 @@ static void draw_rows(uint16_t *count, rt_rng r, const int32_t *rows, int64_t n)
 
 static void run_draw(void *ctx, int64_t draw, int worker) {
     const plan *p = ctx;
+    if (rt_stop_wanted())
+        return;
     uint16_t *count = p->count + worker * p->n;
     double *value = p->value + draw * p->values;
     memset(count, 0, (size_t)p->n * sizeof *count);
@@ -112,8 +115,10 @@ static rt_status run_plan(plan *p, rt_bootstrap o, rt_interval *out) {
     else
         for (int64_t d = 0; d < p->draws; d++)
             run_draw(p, d, 0);
-    for (int v = 0; v < p->values; v++)
+    for (int v = 0; v < p->values; v++) {
+        RT_TRY_GOTO(rt_stop_check("computing", "intervals"));
         out[v] = interval_of(p, v, level, scratch);
+    }
 done:
     rt_free(scratch);
     rt_free(p->value);
@@ -122,13 +127,13 @@ done:
 }
 
 rt_status rt_eval_bootstrap(const rt_eval_input *in, rt_bootstrap options, rt_interval *out) {
-    const rt_metric_def *def;
+    const rt_metric_info *info;
     rt_rows rows;
     RT_TRY(rt_rows_init(&rows, in));
-    plan p = {.n = in->n, .values = rt_metric_defs(&def), .rows = &rows};
+    plan p = {.n = in->n, .values = rt_metric_list(&info), .rows = &rows};
     const rt_status st = run_plan(&p, options, out);
     for (int i = 0; st == RT_OK && i < p.values; i++)
-        if (def[i].kind == RT_KIND_GIVEN)
+        if (rt_metric_defs[i].kind == RT_KIND_GIVEN)
             out[i] = (rt_interval){NAN, NAN};
     rt_rows_deinit(&rows);
     return st;

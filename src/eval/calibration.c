@@ -23,11 +23,12 @@ int rt_ece_bin(double confidence, int bins) {
 rt_status rt_eval_reliability(const rt_eval_input *in, rt_reliability *out) {
     rt_row r;
     *out = (rt_reliability){0};
-    RT_FAIL_IF(in->regression || !in->label, RT_E_USAGE, "reliability needs a classification with labels");
+    RT_FAIL_IF(rt_eval_regression(in) || !in->label, RT_E_USAGE,
+               "reliability needs a classification with labels");
     RT_TRY(rt_eval_check(in));
-    RT_TRY(rt_row_init(&r, in));
+    RT_TRY(rt_row_init(&r, in->how));
     for (int64_t i = 0; i < in->n; i++) {
-        if (!rt_row_read(&r, in, i))
+        if (!rt_row_read(&r, rt_eval_row(in, i)))
             continue;
         const double confidence = r.p[r.top];
         const int b = rt_ece_bin(confidence, RT_ECE_BINS);

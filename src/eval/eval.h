@@ -2,9 +2,12 @@
  * eval.h - metrics of predictions: pure functions of arrays, double accumulation in a fixed order, names
  * and directions in metrics.def, per-row measures of uncertainty in measures.def.
  *
- * Classification: p is (n, k) probabilities; an ensemble is averaged in probability first. ECE: equal-width
- * bins (lo, hi] on the top-label confidence, 15 of them. Regression: mu, var are (n, m) member means and
- * variances in the target's own units; the prediction is their equal-weight mixture.
+ * Classification: an ensemble is averaged in probability first. ECE: equal-width bins (lo, hi] on the
+ * top-label confidence, 15 of them. Regression: the prediction is the equal-weight mixture of the members'
+ * Gaussians, in the target's own units.
+ *
+ * One row is read by rt_row_read: trainer, search, averaging, assessments, `predict` and the sessions of
+ * retort.h all call it, so a number means the same in each of them.
  *
  * Nothing is undefined in silence: a NaN comes with a reason, a static text. Uncertainties are in nats.
  * The order of use: rt_eval_temperature on the validation rows, rt_eval_all (and rt_eval_bootstrap) on the
@@ -18,20 +21,60 @@
 
 enum { RT_ECE_BINS = 15, RT_CURVE_POINTS = 101, RT_METRICS_MAX = 32, RT_MEASURES_MAX = 12 };
 
-/* ---- predictions ---- */
+/* ---- one prediction: what the outputs of a model mean is said here and nowhere else ---- */
+
+/* What a member gives: logits; those of a Dirichlet, alpha = e^z + offset; mean and variance of the target. */
+typedef enum rt_output_kind { RT_OUTPUT_LOGITS, RT_OUTPUT_DIRICHLET, RT_OUTPUT_GAUSSIAN } rt_output_kind;
+
+typedef struct rt_reading {
+    rt_output_kind kind;
+    int64_t m, k;       /* members, outputs of each: classes, or 2 */
+    double offset;      /* of Dirichlets */
+    double temperature; /* tau > 0: the mean prediction is softmax(ln p / tau); 0: as it is */
+    double member_temperature; /* > 0: that of every member's logits, before the mean; 0: 1 */
+} rt_reading;
+bool rt_reading_knows(const rt_reading *how); /* members or Dirichlets: knowledge uncertainty is defined */
+
+/* Uncertainties are those of the members as they are, total = data + knowledge, in nats or squared units of
+ * the target; a temperature changes p, ln p, rest and the likelihood. */
+typedef struct rt_row {
+    rt_reading how;
+    const float *y;                       /* (m, k) what was read */
+    double *p, *ln_p;                     /* (k) mean prediction */
+    double *member_p, *member_ln, *alpha; /* (m, k); alpha: of Dirichlets */
+    int64_t top;                          /* first of the largest p */
+    double rest;                          /* 1 - p[top], without cancellation */
+    double mean;                          /* of Gaussians */
+    double total, data, knowledge;        /* uncertainty */
+    double epkl, diversity, disagreement, differential_entropy;
+    double *mean_ln; /* (m, k) Dirichlets: E ln p */
+    int32_t *votes;  /* (k) members for a class */
+    void *block;
+} rt_row;
+rt_status rt_row_init(rt_row *r, rt_reading how) RT_MUST_CHECK;
+void rt_row_deinit(rt_row *r);
+/* Reads outputs (m, k); false: one is not finite, or a variance not above zero, and nothing else in r means
+ * anything. Allocates nothing. */
+bool rt_row_read(rt_row *r, const float *y);
+/* -ln of the probability of a class, or of the density at a target: exact, from the logits. */
+double rt_row_nll(const rt_row *r, double truth);
+/* softmax(ln p / tau) in the place of p. */
+void rt_row_temper(rt_row *r, double tau);
+/* ln alpha: softmax of these is the mean of the Dirichlet. */
+float rt_dirichlet_logit(float z, double offset);
+
+/* ---- many of them ---- */
 
 typedef struct rt_eval_input {
-    bool regression;
-    int64_t n, m, k;
-    const float *logits; /* classification (n, m, k) */
-    bool dirichlet;      /* logits are those of Dirichlet distributions, alpha = e^z + offset */
-    double dirichlet_offset;
+    rt_reading how;
+    int64_t n;
+    const float *y;                 /* (n, m, k) */
     const int32_t *label;           /* NULL: metrics that need labels are undefined */
-    const float *mu, *var;          /* regression (n, m) */
     const float *target;            /* NULL: likewise */
     double temperature;             /* of rt_eval_temperature; 0 or NaN: there is none */
     const char *temperature_reason; /* why not; NULL: "no validation rows" */
 } rt_eval_input;
+bool rt_eval_regression(const rt_eval_input *in);
 
 /* Rows with an infinite or undefined prediction. rt_eval_all reports NaN, with a reason, if there is one. */
 int64_t rt_eval_bad_rows(const rt_eval_input *in);
@@ -40,9 +83,26 @@ rt_status rt_eval_classes(const rt_eval_input *in, int32_t *out) RT_MUST_CHECK; 
 
 /* ---- all metrics at once ---- */
 
+/* What must be there for a metric or a measure to be defined. */
+enum {
+    RT_NEEDS_NOTHING = 0,
+    RT_NEEDS_LABEL = 1,
+    RT_NEEDS_TEMPERATURE = 2,
+    RT_NEEDS_KNOWLEDGE = 4,  /* two members, or a Dirichlet */
+    RT_NEEDS_MEMBERS = 8,    /* two of them */
+    RT_NEEDS_DIRICHLET = 16, /* one of them */
+    RT_NEEDS_OFFSET = 32,    /* Dirichlets whose mean is not the softmax of their logits */
+};
+/* Why predictions of this kind lack it; NULL: they do not (labels and temperature are no question of kind). */
+const char *rt_needs_why_not(int needs, const rt_reading *how);
+
 typedef struct rt_metric_info {
-    const char *name, *meaning;
-    bool higher_is_better, regression;
+    const char *name, *title, *heading, *meaning; /* title: short, for tables; heading: for a page */
+    int better;                                   /* 1: more, -1: less, 0: neither */
+    bool regression;
+    int needs;
+    bool usual;    /* a column of the first table, unless others are asked for */
+    bool followed; /* under shift and corruption */
 } rt_metric_info;
 int rt_metric_list(const rt_metric_info **out); /* at most RT_METRICS_MAX */
 /* Index of a metric of the task in that list, -1: there is none of this name. */
@@ -69,10 +129,12 @@ rt_status rt_eval_bootstrap(const rt_eval_input *in, rt_bootstrap options, rt_in
 
 typedef struct rt_measure_info {
     const char *name, *meaning;
-    bool knowledge, regression; /* knowledge: from the members' differences or a Dirichlet's width */
+    bool regression;
+    int needs;
 } rt_measure_info;
 int rt_measure_list(const rt_measure_info **out);       /* at most RT_MEASURES_MAX */
 int rt_measure_find(const char *name, bool regression); /* -1: none */
+double rt_measure_of(int measure, const rt_row *r);
 /* All measures of measures.def, out (measures of the list, n); larger is less certain, "confidence" is 1 -
  * max p. reasons[i] != NULL: measure i is not defined for this input (one member, the other task, a
  * prediction that is not finite) and its row of out is NaN. Needs no labels. */
@@ -89,6 +151,16 @@ typedef struct rt_reliability {
     int64_t count[RT_ECE_BINS];
 } rt_reliability;
 rt_status rt_eval_reliability(const rt_eval_input *in, rt_reliability *out) RT_MUST_CHECK;
+
+/* ---- class by class (classes.c) ---- */
+
+typedef struct rt_class_stats {
+    int64_t rows, predicted; /* rows of the class, and those called so */
+    double recall, precision, confidence,
+        ece; /* the last three of what is called so; NaN where there is nothing */
+} rt_class_stats;
+/* out (k); confusion (k, k), rows by their class, columns by the predicted one, may be NULL. */
+rt_status rt_eval_per_class(const rt_eval_input *in, rt_class_stats *out, int64_t *confusion) RT_MUST_CHECK;
 
 /* ---- ranking by a score: misclassified rows or foreign ones (positive) should score high ---- */
 
@@ -145,21 +217,5 @@ extern const double rt_interval_levels[RT_INTERVAL_LEVELS]; /* .1, .2, ... .9, .
 /* Share of the targets inside the central interval of each level, by the mixture's distribution function. */
 rt_status rt_eval_coverage(const rt_eval_input *in, const double *level, int levels,
                            double *coverage) RT_MUST_CHECK;
-
-/* ---- probabilities ---- */
-
-double rt_eval_entropy(const float *p, int64_t n, int64_t k); /* mean over rows of -sum p ln p, nats */
-/* logits (n, m, k) -> p (n, k), the mean over members of softmax; member_p (n, m, k) may be NULL. */
-void rt_eval_softmax_mean(const float *logits, float *p, float *member_p, int64_t n, int64_t m, int64_t k);
-/* One Dirichlet with alpha = e^z + offset, z (k): its mean goes to p (may be NULL). Nats; total = data +
- * knowledge. */
-typedef struct rt_dirichlet {
-    double total, data, knowledge, epkl, precision; /* precision: sum of alpha */
-} rt_dirichlet;
-rt_dirichlet rt_dirichlet_uncertainty(const float *z, float *p, int64_t k, double offset);
-/* z (n, m, k) -> p (n, k), member_p (n, m, k): means of m Dirichlets each. Returns the mean of their own
- * knowledge uncertainties; that of their differences comes on top. */
-double rt_eval_dirichlet_mean(const float *z, float *p, float *member_p, int64_t n, int64_t m, int64_t k,
-                              double offset);
 
 #endif

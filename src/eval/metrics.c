@@ -6,15 +6,16 @@
 #include <math.h>
 #include <string.h>
 
-#define RT_METRIC(name, higher, regression, kind, of, meaning) {name, meaning, higher, regression},
+#define RT_METRIC(name, title, heading, better, regression, kind, of, needs, usual, followed, meaning)       \
+    {name, title, heading, meaning, better, regression, RT_NEEDS_##needs, usual, followed},
 static const rt_metric_info infos[] = {
 #include "eval/metrics.def"
 };
 #undef RT_METRIC
 
-#define RT_METRIC(name, higher, regression, kind, of, meaning)                                               \
-    {{name, meaning, higher, regression}, RT_KIND_##kind, of},
-static const rt_metric_def defs[] = {
+#define RT_METRIC(name, title, heading, better, regression, kind, of, needs, usual, followed, meaning)       \
+    {RT_KIND_##kind, of},
+const rt_metric_def rt_metric_defs[] = {
 #include "eval/metrics.def"
 };
 #undef RT_METRIC
@@ -33,9 +34,16 @@ int rt_metric_find(const char *name, bool regression) {
     return -1;
 }
 
-int rt_metric_defs(const rt_metric_def **out) {
-    *out = defs;
-    return (int)RT_COUNT(defs);
+const char *rt_needs_why_not(int needs, const rt_reading *how) {
+    const bool dirichlet = how->kind == RT_OUTPUT_DIRICHLET;
+    if (((needs & RT_NEEDS_KNOWLEDGE) && !rt_reading_knows(how)) ||
+        ((needs & RT_NEEDS_MEMBERS) && how->m < 2))
+        return rt_reason_one_member;
+    if ((needs & RT_NEEDS_DIRICHLET) && (!dirichlet || how->m > 1))
+        return "for a single Dirichlet only";
+    if ((needs & RT_NEEDS_OFFSET) && (!dirichlet || how->offset == 0))
+        return "for Dirichlet outputs with an offset only";
+    return NULL;
 }
 
 rt_status rt_eval_all(const rt_eval_input *in, double *values, const char **reasons) {

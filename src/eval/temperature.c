@@ -70,11 +70,11 @@ static double solve(const double *l, int64_t n, int64_t k) {
 
 static rt_status collect(const rt_eval_input *in, double *l, bool *bad) {
     rt_row r;
-    RT_TRY(rt_row_init(&r, in));
+    RT_TRY(rt_row_init(&r, in->how));
     for (int64_t i = 0; i < in->n && !*bad; i++) {
-        *bad = !rt_row_read(&r, in, i);
-        for (int64_t c = 0; c < in->k && !*bad; c++)
-            l[i * in->k + c] = r.ln_p[c] - r.ln_p[in->label[i]];
+        *bad = !rt_row_read(&r, rt_eval_row(in, i));
+        for (int64_t c = 0; c < in->how.k && !*bad; c++)
+            l[i * in->how.k + c] = r.ln_p[c] - r.ln_p[in->label[i]];
     }
     rt_row_deinit(&r);
     return RT_OK;
@@ -86,21 +86,21 @@ rt_status rt_eval_temperature(const rt_eval_input *valid, double *tau, const cha
     rt_status st;
     size_t all;
     *tau = NAN;
-    *reason = valid->regression ? "for classification only"
-              : valid->n < 1    ? "no validation rows"
-              : !valid->label   ? "no labels"
-                                : NULL;
+    *reason = rt_eval_regression(valid) ? "for classification only"
+              : valid->n < 1            ? "no validation rows"
+              : !valid->label           ? "no labels"
+                                        : NULL;
     if (*reason)
         return RT_OK;
     RT_TRY(rt_eval_check(valid));
-    RT_FAIL_IF(!rt_size_mul((size_t)valid->n, (size_t)valid->k, &all), RT_E_MEMORY,
+    RT_FAIL_IF(!rt_size_mul((size_t)valid->n, (size_t)valid->how.k, &all), RT_E_MEMORY,
                "temperature: too many predictions to address");
     RT_TRY_GOTO(rt_calloc(&l, all, sizeof *l));
     RT_TRY_GOTO(collect(valid, l, &bad));
     if (bad)
         *reason = rt_reason_bad;
     else
-        *tau = solve(l, valid->n, valid->k);
+        *tau = solve(l, valid->n, valid->how.k);
 done:
     rt_free(l);
     return st;

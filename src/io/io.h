@@ -13,6 +13,11 @@
 /* ---- a whole file, unpacked if it is gzip or xz (by its magic bytes); rt_alloc'ed, at most max_bytes
  * ---- */
 rt_status rt_bytes_read(const char *path, size_t max_bytes, uint8_t **data, size_t *n) RT_MUST_CHECK;
+/* How many bytes a file must have that begins with these (64 KiB, or all of it): what its header promises. A packed
+ * file is refused as soon as it wants more. */
+typedef rt_status (*rt_bytes_header)(const uint8_t *head, size_t n, const char *name, size_t *total);
+rt_status rt_bytes_read_as(const char *path, size_t max_bytes, rt_bytes_header header, uint8_t **data,
+                           size_t *n) RT_MUST_CHECK;
 
 /* ---- JSON reading (strict: duplicate keys, NaN, trailing text are refused) ---- */
 typedef struct rt_jdoc rt_jdoc;
@@ -44,6 +49,7 @@ typedef struct rt_st_meta {
 } rt_st_meta;
 typedef struct rt_safetensors rt_safetensors;
 rt_status rt_safetensors_read(rt_safetensors **out, const char *path) RT_MUST_CHECK;
+rt_status rt_safetensors_map(rt_safetensors **out, const char *path) RT_MUST_CHECK; /* tensors stay in the file */
 void rt_safetensors_destroy(rt_safetensors **s);
 int64_t rt_safetensors_count(const rt_safetensors *s);
 const rt_st_tensor *rt_safetensors_get(const rt_safetensors *s, int64_t i);
@@ -59,15 +65,23 @@ rt_status rt_safetensors_to_f32(const rt_safetensors *s, const rt_st_tensor *t, 
 rt_status rt_safetensors_write(const char *path, const rt_st_tensor *t, int64_t n, const rt_st_meta *meta,
                                int64_t nmeta) RT_MUST_CHECK;
 
-/* ---- npy (versions 1 to 3; f4 f8 u1 i4 i8, either byte order; Fortran order is converted to C order)
+/* ---- numbers as stored (numbers.c): kind 'f' of 2, 4, 8 bytes, 'b' bfloat16, 'u' of 1, 'i' of 4, 8 ---- */
+double rt_number_get(const uint8_t *p, char kind, int size);
+void rt_numbers_to_f32(float *dst, const uint8_t *src, char kind, int size, int64_t n);
+
+/* ---- npy (versions 1 to 3; f2 f4 f8 u1 i4 i8, either byte order; Fortran order is converted to C order)
  * ---- */
 typedef struct rt_npy {
     char kind;    /* 'f', 'u', 'i' */
     int itemsize; /* bytes */
     rt_shape shape;
-    uint8_t *data; /* rt_alloc'ed, C order, little-endian */
+    const uint8_t *data; /* C order, little-endian */
+    const uint8_t *map;  /* the file, if data is in it */
+    size_t map_bytes;
 } rt_npy;
 rt_status rt_npy_read(rt_npy *out, const char *path, size_t max_bytes) RT_MUST_CHECK;
+/* The same, but the numbers stay in the file where they can: it is not packed, little-endian and in C order. */
+rt_status rt_npy_map(rt_npy *out, const char *path, size_t max_bytes) RT_MUST_CHECK;
 void rt_npy_deinit(rt_npy *a);
 rt_status rt_npy_write(const char *path, rt_dtype t, const rt_shape *s,
                        const void *data) RT_MUST_CHECK; /* atomic */

@@ -8,7 +8,7 @@
  * n.
  *
  * Refused: duplicate keys, NaN and Infinity, numbers beyond double, "-0" as an integer, control characters,
- * broken UTF-8, lone surrogates, U+0000, more than 64 levels, anything behind the value. The reader recurses
+ * broken UTF-8, lone surrogates, U+0000, more than 64 levels or a million values, anything behind the value. The reader recurses
  * once per level, never deeper.
  */
 #include "io/io_int.h"
@@ -375,11 +375,22 @@ static rt_status json_value(json_parser *ps, json_node *v) {
     }
 }
 
+/* A value costs up to a hundred bytes, its text perhaps two: counted before anything is taken. Every value but the
+ * first follows a comma or an opening bracket; those in strings count, too. */
+static bool json_has_too_many(const char *text, size_t n) {
+    size_t values = 1;
+    for (size_t i = 0; i < n; i++)
+        values += text[i] == ',' || text[i] == '[' || text[i] == '{';
+    return values > RT_JSON_VALUES_MAX;
+}
+
 rt_status rt_jdoc_parse(rt_jdoc **out, const char *text, size_t n, const char *name) {
     *out = NULL;
     rt_jdoc *d = NULL;
     size_t bytes = 0;
     RT_FAIL_IF(!rt_size_add(n, 1, &bytes), RT_E_INPUT, "%s: JSON text is too long", name);
+    RT_FAIL_IF(json_has_too_many(text, n), RT_E_INPUT, "%s: JSON of more than %d values", name,
+               RT_JSON_VALUES_MAX);
     RT_TRY(rt_calloc(&d, 1, sizeof *d));
     rt_arena_init(&d->arena);
     json_parser ps = {.doc = d, .n = n, .row = 1, .name = name};

@@ -5,7 +5,7 @@
  *     {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
  *
  * The header is a Python literal; we read only the dictionary that NumPy writes: its three keys in any order,
- * plain strings, True or False, a tuple of whole numbers. Types: f4 f8 u1 i4 i8 in either byte order;
+ * plain strings, True or False, a tuple of whole numbers. Types: f2 f4 f8 u1 i4 i8 in either byte order;
  * everything else, above all 'O' (pickled objects), is refused. The data must be exactly as long as the shape
  * says, and this is known before a byte is allocated.
  */
@@ -69,7 +69,7 @@ static rt_status npy_text(npy_header *h, char *out, size_t cap) {
 static rt_status npy_descr(npy_header *h) {
     char text[16];
     if (npy_eat(h, "["))
-        return npy_bad(h, "structured types are refused, wanted f4 f8 u1 i4 i8");
+        return npy_bad(h, "structured types are refused, wanted f2 f4 f8 u1 i4 i8");
     RT_TRY(npy_text(h, text, sizeof text));
     const char *p = text;
     h->order = '<';
@@ -77,14 +77,14 @@ static rt_status npy_descr(npy_header *h) {
         h->order = *p++;
     if (h->order == '=')
         h->order = '<'; /* native; this library runs on little-endian machines */
-    static const char *const known[] = {"f4", "f8", "u1", "i4", "i8"};
+    static const char *const known[] = {"f2", "f4", "f8", "u1", "i4", "i8"};
     for (int64_t i = 0; i < RT_COUNT(known); i++)
         if (strcmp(p, known[i]) == 0) {
             h->kind = known[i][0];
             h->itemsize = known[i][1] - '0';
         }
     if (h->kind == 0 || (h->order == '|' && h->itemsize != 1))
-        RT_FAIL(RT_E_INPUT, "%s: npy type '%s', wanted f4 f8 u1 i4 i8", h->name, text);
+        RT_FAIL(RT_E_INPUT, "%s: npy type '%s', wanted f2 f4 f8 u1 i4 i8", h->name, text);
     return RT_OK;
 }
 
@@ -185,8 +185,9 @@ static void npy_copy(uint8_t *dst, const uint8_t *src, const npy_header *h, int6
     }
 }
 
-rt_status rt_npy_decode(rt_npy *out, const uint8_t *src, size_t n, const char *name) {
-    *out = (rt_npy){.kind = 0};
+/* The header, where the data begins, and how many elements and bytes it has to have. */
+static rt_status npy_parse(npy_header *h, size_t *start, int64_t *elems, size_t *bytes, const uint8_t *src,
+                           size_t n, const char *name) {
     rt_reader r;
     rt_reader_init(&r, src, n, name);
     const uint8_t *magic = NULL;
@@ -207,20 +208,49 @@ rt_status rt_npy_decode(rt_npy *out, const uint8_t *src, size_t n, const char *n
     }
     RT_FAIL_IF(length > RT_NPY_HEADER_MAX, RT_E_INPUT, "%s: npy header of %u bytes, wanted at most %d", name,
                length, RT_NPY_HEADER_MAX);
-    npy_header h = {.name = name, .n = length};
-    RT_TRY(rt_reader_bytes(&r, &h.p, length));
-    RT_TRY(npy_dictionary(&h));
-    int64_t elems = 0;
-    size_t bytes = 0;
-    RT_FAIL_IF(!rt_shape_count(&h.shape, &elems) || !rt_size_mul((size_t)elems, (size_t)h.itemsize, &bytes),
+    *h = (npy_header){.name = name, .n = length};
+    RT_TRY(rt_reader_bytes(&r, &h->p, length));
+    RT_TRY(npy_dictionary(h));
+    *start = r.at;
+    RT_FAIL_IF(!rt_shape_count(&h->shape, elems) || !rt_size_mul((size_t)*elems, (size_t)h->itemsize, bytes),
                RT_E_INPUT, "%s: the size of the npy shape overflows", name);
-    RT_FAIL_IF(bytes != rt_reader_left(&r), RT_E_INPUT, "%s: %zu bytes of data, the npy shape wants %zu",
-               name, rt_reader_left(&r), bytes);
-    RT_TRY(rt_alloc(&out->data, bytes ? bytes : 1));
-    out->kind = h.kind;
-    out->itemsize = h.itemsize;
-    out->shape = h.shape;
-    npy_copy(out->data, src + r.at, &h, elems);
+    return RT_OK;
+}
+
+/* The same, of a file that is all there. */
+static rt_status npy_whole(npy_header *h, size_t *start, size_t *bytes, const uint8_t *src, size_t n,
+                           const char *name) {
+    int64_t elems = 0;
+    RT_TRY(npy_parse(h, start, &elems, bytes, src, n, name));
+    RT_FAIL_IF(*bytes != n - *start, RT_E_INPUT, "%s: %zu bytes of data, the npy shape wants %zu", name,
+               n - *start, *bytes);
+    return RT_OK;
+}
+
+static rt_status npy_take(rt_npy *out, const npy_header *h, const uint8_t *src, size_t bytes) {
+    uint8_t *data = NULL;
+    RT_TRY(rt_alloc(&data, bytes ? bytes : 1));
+    npy_copy(data, src, h, rt_shape_elems(&h->shape));
+    *out = (rt_npy){.kind = h->kind, .itemsize = h->itemsize, .shape = h->shape, .data = data};
+    return RT_OK;
+}
+
+rt_status rt_npy_decode(rt_npy *out, const uint8_t *src, size_t n, const char *name) {
+    npy_header h;
+    size_t start = 0, bytes = 0;
+    *out = (rt_npy){.kind = 0};
+    RT_TRY(npy_whole(&h, &start, &bytes, src, n, name));
+    return npy_take(out, &h, src + start, bytes);
+}
+
+/* A header of 64 KiB may end behind the first piece; then nothing is promised. */
+static rt_status npy_promise(const uint8_t *head, size_t n, const char *name, size_t *total) {
+    npy_header h;
+    int64_t elems = 0;
+    size_t start = 0, bytes = 0;
+    *total = SIZE_MAX / 4;
+    if (npy_parse(&h, &start, &elems, &bytes, head, n, name) == RT_OK && !rt_size_add(start, bytes, total))
+        *total = SIZE_MAX;
     return RT_OK;
 }
 
@@ -228,14 +258,44 @@ rt_status rt_npy_read(rt_npy *out, const char *path, size_t max_bytes) {
     *out = (rt_npy){.kind = 0};
     uint8_t *file = NULL;
     size_t n = 0;
-    RT_TRY(rt_bytes_read(path, max_bytes, &file, &n));
+    RT_TRY(rt_bytes_read_as(path, max_bytes, npy_promise, &file, &n));
     rt_status st = rt_npy_decode(out, file, n, path);
     rt_free(file);
     return st;
 }
 
+rt_status rt_npy_map(rt_npy *out, const char *path, size_t max_bytes) {
+    npy_header h;
+    size_t n = 0, start = 0, bytes = 0;
+    const uint8_t *file = NULL;
+    *out = (rt_npy){.kind = 0};
+    RT_TRY(rt_file_map(path, &file, &n));
+    if (n < 6 || memcmp(file, "\x93NUMPY", 6) != 0) { /* packed, or nothing of ours */
+        rt_file_unmap(file, n);
+        return rt_npy_read(out, path, max_bytes);
+    }
+    rt_status st = npy_whole(&h, &start, &bytes, file, n, path);
+    const bool plain = st == RT_OK && !(h.order == '>' && h.itemsize > 1) && !(h.fortran && h.shape.rank > 1);
+    if (plain) {
+        *out = (rt_npy){.kind = h.kind,
+                        .itemsize = h.itemsize,
+                        .shape = h.shape,
+                        .data = file + start,
+                        .map = file,
+                        .map_bytes = n};
+        return RT_OK;
+    }
+    if (st == RT_OK)
+        st = npy_take(out, &h, file + start, bytes);
+    rt_file_unmap(file, n);
+    return st;
+}
+
 void rt_npy_deinit(rt_npy *a) {
-    rt_free(a->data);
+    if (a->map)
+        rt_file_unmap(a->map, a->map_bytes);
+    else
+        rt_free((void *)(uintptr_t)a->data);
     *a = (rt_npy){.kind = 0};
 }
 

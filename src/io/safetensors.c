@@ -30,7 +30,8 @@ static const size_t st_file_max = (size_t)64 << 30;
 
 struct rt_safetensors {
     char *name;
-    uint8_t *file;
+    const uint8_t *file;
+    size_t mapped; /* bytes of the file that is memory; 0: it was read */
     rt_jdoc *doc; /* owns all names */
     rt_st_tensor *tensor;
     rt_st_meta *meta;
@@ -168,15 +169,20 @@ static rt_status st_parse(rt_safetensors *s, size_t n) {
     return st_check_cover(s, data, data_n);
 }
 
-rt_status rt_safetensors_decode_take(rt_safetensors **out, uint8_t *file, size_t n, const char *name) {
+/* mapped: file is not memory of ours. */
+static rt_status st_take(rt_safetensors **out, const uint8_t *file, size_t n, bool mapped, const char *name) {
     *out = NULL;
     rt_safetensors *s = NULL;
     rt_status st = rt_calloc(&s, 1, sizeof *s);
     if (st != RT_OK) {
-        rt_free(file);
+        if (mapped)
+            rt_file_unmap(file, n);
+        else
+            rt_free((void *)(uintptr_t)file);
         return st;
     }
     s->file = file;
+    s->mapped = mapped ? n : 0;
     rt_map_init(&s->index);
     s->name = rt_strdup(name);
     st = s->name ? st_parse(s, n) : RT_E_MEMORY;
@@ -184,6 +190,18 @@ rt_status rt_safetensors_decode_take(rt_safetensors **out, uint8_t *file, size_t
         rt_safetensors_destroy(&s);
     *out = s;
     return st;
+}
+
+rt_status rt_safetensors_decode_take(rt_safetensors **out, uint8_t *file, size_t n, const char *name) {
+    return st_take(out, file, n, false, name);
+}
+
+rt_status rt_safetensors_map(rt_safetensors **out, const char *path) {
+    const uint8_t *file = NULL;
+    size_t n = 0;
+    *out = NULL;
+    RT_TRY(rt_file_map(path, &file, &n));
+    return st_take(out, file, n, true, path);
 }
 
 rt_status rt_safetensors_read(rt_safetensors **out, const char *path) {
@@ -202,7 +220,10 @@ void rt_safetensors_destroy(rt_safetensors **sp) {
     rt_jdoc_destroy(&s->doc);
     rt_free(s->tensor);
     rt_free(s->meta);
-    rt_free(s->file);
+    if (s->mapped)
+        rt_file_unmap(s->file, s->mapped);
+    else
+        rt_free((void *)(uintptr_t)s->file);
     rt_free(s->name);
     rt_free(s);
     *sp = NULL;
@@ -235,59 +256,15 @@ const char *rt_safetensors_meta(const rt_safetensors *s, const char *key) {
                                                                                                    : NULL;
 }
 
-/* ---- numbers as stored: little-endian, at any alignment ---- */
-
-static uint64_t st_load(const uint8_t *p, size_t size) {
-    uint64_t v = 0;
-    for (size_t i = 0; i < size; i++)
-        v |= (uint64_t)p[i] << (8 * i);
-    return v;
-}
-
-static float st_float_of_bits(uint32_t bits) {
-    float f;
-    memcpy(&f, &bits, sizeof f);
-    return f;
-}
-
-/* IEEE half: 1 sign, 5 exponent, 10 fraction bits; a subnormal is fraction * 2^-24. */
-static float st_half(uint32_t h) {
-    uint32_t sign = (h & 0x8000u) << 16, exponent = (h >> 10) & 0x1f, fraction = h & 0x3ff;
-    if (exponent == 0) {
-        float f = (float)fraction * 0x1p-24f;
-        return sign ? -f : f;
-    }
-    if (exponent == 31)
-        return st_float_of_bits(sign | 0x7f800000u | (fraction << 13));
-    return st_float_of_bits(sign | ((exponent + 112) << 23) | (fraction << 13));
-}
-
 rt_status rt_safetensors_to_f32(const rt_safetensors *s, const rt_st_tensor *t, float *dst, int64_t count) {
     size_t size = st_type_size(t->dtype);
     RT_FAIL_IF(size == 0 || t->bytes / size != (size_t)count, RT_E_INPUT,
                "%s: tensor %.200s has %zu elements, wanted %lld", s->name, t->name,
                size ? t->bytes / size : 0, (long long)count);
-    const uint8_t *p = t->data;
-    if (strcmp(t->dtype, "F32") == 0) {
-        for (int64_t i = 0; i < count; i++)
-            dst[i] = st_float_of_bits((uint32_t)st_load(p + 4 * i, 4));
-    } else if (strcmp(t->dtype, "F64") == 0) {
-        for (int64_t i = 0; i < count; i++) {
-            uint64_t bits = st_load(p + 8 * i, 8);
-            double v;
-            memcpy(&v, &bits, sizeof v);
-            dst[i] = (float)v;
-        }
-    } else if (strcmp(t->dtype, "BF16") == 0) {
-        for (int64_t i = 0; i < count; i++)
-            dst[i] = st_float_of_bits((uint32_t)st_load(p + 2 * i, 2) << 16);
-    } else if (strcmp(t->dtype, "F16") == 0) {
-        for (int64_t i = 0; i < count; i++)
-            dst[i] = st_half((uint32_t)st_load(p + 2 * i, 2));
-    } else {
-        RT_FAIL(RT_E_INPUT, "%s: tensor %.200s has type %s, wanted F32, F64, F16 or BF16", s->name, t->name,
-                t->dtype);
-    }
+    const bool brain = strcmp(t->dtype, "BF16") == 0;
+    RT_FAIL_IF(!brain && strcmp(t->dtype, "F32") != 0 && strcmp(t->dtype, "F64") != 0 && strcmp(t->dtype, "F16") != 0,
+               RT_E_INPUT, "%s: tensor %.200s has type %s, wanted F32, F64, F16 or BF16", s->name, t->name, t->dtype);
+    rt_numbers_to_f32(dst, t->data, brain ? 'b' : 'f', (int)size, count);
     return RT_OK;
 }
 

@@ -3,7 +3,7 @@
  *
  * AVX2 means AVX2 and FMA; AVX512 means F, DQ, BW and VL, what the vector files are compiled for. Asked once;
  * RETORT_ISA can only lower the answer, so that a slow path can be tested on a fast machine but never the
- * other way round. NONE leaves our vector kernels out altogether: what oneDNN, BLAS and the reference compute is what
+ * other way round. NONE leaves our vector kernels out altogether: what oneDNN and the reference compute is what
  * they are compared with.
  */
 #include "base/status.h"
@@ -30,7 +30,8 @@ static rt_isa detect(void) {
 static const struct {
     const char *name;
     rt_isa isa;
-} NAMES[] = {{"none", RT_ISA_NONE}, {"plain", RT_ISA_PLAIN}, {"avx2", RT_ISA_AVX2}, {"avx512", RT_ISA_AVX512}};
+} NAMES[] = {
+    {"none", RT_ISA_NONE}, {"plain", RT_ISA_PLAIN}, {"avx2", RT_ISA_AVX2}, {"avx512", RT_ISA_AVX512}};
 
 /* Place of a name in the list, or -1. */
 static int find(const char *name) {
@@ -50,6 +51,14 @@ rt_status rt_cpu_check(void) {
     const char *want = getenv("RETORT_ISA");
     RT_FAIL_IF(want && *want && find(want) < 0, RT_E_USAGE,
                "environment variable RETORT_ISA: '%.40s', wanted none, plain, avx2 or avx512", want);
+    return RT_OK;
+}
+
+rt_status rt_isa_check_v3(void) {
+    RT_FAIL_IF(rt_cpu_isa() < RT_ISA_AVX2, RT_E_UNSUPPORTED,
+               "--isa v3, the same bits on every x86-64-v3 processor, needs AVX2 and FMA: this one lacks "
+               "them, or RETORT_ISA "
+               "forbids them; predict --isa native computes with what there is, and rounds differently");
     return RT_OK;
 }
 

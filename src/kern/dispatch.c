@@ -29,6 +29,11 @@ void rt_k_adam_f32(float *w, const float *g, float *m, float *v, int64_t n, rt_k
     PICK(rt_k_adam_f32)(w, g, m, v, n, o);
 }
 
-double rt_k_sum_squares_f32(const float *x, int64_t n) {
+double rt_k_sum_squares_f32(const float *x, int64_t n, bool v3) {
+#if defined(RT_WITH_X86) && RT_WITH_X86
+    if (v3 && rt_cpu_isa() >= RT_ISA_AVX2)
+        return rt_k_sum_squares_f32__avx2(x, n);
+#endif
+    (void)v3;
     return PICK(rt_k_sum_squares_f32)(x, n);
 }

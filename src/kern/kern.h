@@ -45,7 +45,7 @@ typedef struct rt_kern_ctx {
 } rt_kern_ctx;
 
 typedef struct rt_kern {
-    const char *impl; /* "ref", "avx2", "onednn", "blas" ... */
+    const char *impl; /* "ref", "avx2", "onednn" ... */
     /* true if it can solve this problem with exactly these layouts, and is worth it */
     bool (*supports)(const rt_problem *p);
     /* in words, which problems are worth it; NULL: all it can solve */
@@ -75,10 +75,15 @@ typedef enum rt_isa { RT_ISA_NONE, RT_ISA_PLAIN, RT_ISA_AVX2, RT_ISA_AVX512 } rt
 /* The highest the CPU supports; the environment variable RETORT_ISA=none|plain|avx2|avx512 lowers it. NONE: no
  * vector kernels of our own, oneDNN as it likes. */
 rt_isa rt_cpu_isa(void);
-rt_status rt_cpu_check(void) RT_MUST_CHECK; /* fails if RETORT_ISA is none of these, which else changes nothing */
+rt_status
+rt_cpu_check(void) RT_MUST_CHECK; /* fails if RETORT_ISA is none of these, which else changes nothing */
 
 /* Which families of kernels may be chosen; 0 in a mask bit forbids. The reference is always allowed. */
-enum { RT_KERN_VEC = 1, RT_KERN_ONEDNN = 2, RT_KERN_BLAS = 4, RT_KERN_ALL = 7 };
+enum { RT_KERN_VEC = 1, RT_KERN_ONEDNN = 2, RT_KERN_ALL = 3 };
+/* Instead of families: kernels that give the same bits on every x86-64-v3 processor. Those are ours for AVX2 and FMA,
+ * whatever more the CPU has, and the reference. rt_isa_check_v3 says whether this CPU can. */
+enum { RT_KERN_V3 = 4 };
+rt_status rt_isa_check_v3(void) RT_MUST_CHECK;
 
 /* Candidates for an operation on values of type dtype, best first, those the CPU or the mask forbid left
  * out; n gets the count. The last one is the reference. */
@@ -86,7 +91,7 @@ rt_status rt_kern_list(rt_op op, rt_dtype dtype, unsigned mask, const rt_kern **
                        int *n) RT_MUST_CHECK;
 const rt_kern *rt_kern_ref(rt_op op, rt_dtype dtype);
 
-/* Per-thread set-up of the vendor libraries: one OpenMP / BLAS thread. Call on every worker. */
+/* Per-thread set-up of oneDNN: one OpenMP thread. Call on every worker. */
 void rt_kern_thread_init(void);
 
 /* ---- kernels outside the graph: sums over slices, optimisers. Element ranges, so that workers can
@@ -97,8 +102,8 @@ void rt_k_tree_sum_f32(float *dst, const float *const *src, int nsrc, int64_t lo
 void rt_k_tree_sum_f64(double *dst, const double *const *src, int nsrc, int64_t lo, int64_t hi);
 
 /* One pass: clip scale, weight decay, momentum, update. g is multiplied by gscale first. lambda: L2
- * decay added to the gradient, decoupled: subtracted as lr * decoupled * w; pull: decay towards `centre`
- * instead of 0. */
+ * decay added to the gradient, decoupled: subtracted as lr * decoupled * (w - centre); both pull towards `centre`,
+ * which is 0 for weights and 1 for factors. */
 typedef struct rt_k_sgd {
     float lr, momentum, lambda, gscale, centre;
     bool nesterov;
@@ -109,6 +114,8 @@ typedef struct rt_k_adam {
     float bias1, bias2; /* 1 - beta^t */
 } rt_k_adam;
 void rt_k_adam_f32(float *w, const float *g, float *m, float *v, int64_t n, rt_k_adam o);
-double rt_k_sum_squares_f32(const float *x, int64_t n); /* double accumulation in a fixed order */
+/* Double accumulation in a fixed order, which the width of vectors decides; v3: that of AVX2. The kernels above give
+ * the same bits for AVX2 and AVX-512. */
+double rt_k_sum_squares_f32(const float *x, int64_t n, bool v3);
 
 #endif

@@ -80,7 +80,11 @@ static const entry entries[] = {
 
 rt_status rt_kern_list(rt_op op, rt_dtype dtype, unsigned mask, const rt_kern **list, int cap, int *n) {
     RT_FAIL_IF(op <= RT_OP_NONE || op >= RT_OP_COUNT, RT_E_USAGE, "operation %d does not exist", (int)op);
-    const rt_isa isa = rt_cpu_isa();
+    rt_isa isa = rt_cpu_isa();
+    if (mask & RT_KERN_V3) {
+        mask = RT_KERN_VEC;
+        isa = RT_MIN(isa, RT_ISA_AVX2);
+    }
     if (isa == RT_ISA_NONE)
         mask &= ~(unsigned)RT_KERN_VEC;
     int count = 0;

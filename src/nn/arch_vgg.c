@@ -5,7 +5,8 @@
  * 4, 7, 10, 13 average over what is left of the map, dense 2048, 2048 (LeakyReLU 0.2, dropout p), dense K
  *
  * The original replicates the 1x1 map of a 32x32 image to 7x7; a dense layer on 49 equal copies is a dense
- * layer on one, so the first dense layer is 512 wide. A pool that would bring a side to zero (images under
+ * layer on one, so the first dense layer is 512 wide (its 49 equal columns move alike: the rate of that layer is
+ * 49 times ours). A pool that would bring a side to zero (images under
  * 32 pixels) is left out. Weights N(0, 1/fan_in), biases zero. Names count modules as torchvision's vgg16_bn
  * does (convolution, norm, activation, pool), whether a pool is left out or not.
  */

@@ -32,7 +32,7 @@ typedef enum rt_init {
     RT_INIT_KAIMING_GAIN1,     /* N(0, 1 / fan_in) */
     RT_INIT_GLOROT,            /* U(+-sqrt(6 / (fan_in + fan_out))) */
     RT_INIT_NORMAL_AROUND_ONE, /* N(1, scale) */
-    RT_INIT_RANDOM_SIGN,       /* +-1 */
+    RT_INIT_RANDOM_SIGN,       /* +-1; init_scale: the probability of +1, 0: a half */
 } rt_init;
 
 typedef struct rt_param {
@@ -54,6 +54,8 @@ const rt_param *rt_params_get(const rt_params *p, int slot);
 int rt_params_find(const rt_params *p, const char *name); /* -1 if absent */
 int64_t rt_params_floats(const rt_params *p);             /* size of a block */
 int64_t rt_params_trainable(const rt_params *p);          /* number of trained scalars */
+bool rt_params_v3(const rt_params *p); /* rt_arch_config.v3 of the network they belong to */
+void rt_params_set_v3(rt_params *p, bool v3);
 rt_status rt_params_add(rt_params *p, rt_param spec,
                         int *slot) RT_MUST_CHECK; /* name copied; offset, count filled in */
 void rt_params_init(const rt_params *p, float *block,
@@ -93,7 +95,8 @@ typedef struct rt_arch_config {
     const char *activation; /* mlp: "relu" or "softplus"; NULL: relu */
     double dropout;         /* probability of dropping; meaning per architecture */
     bool dropout_input;     /* mlp: also before the first layer */
-    rt_init init;           /* DEFAULT: the architecture's own */
+    bool v3;      /* computed to the same bits on every x86-64-v3 processor, by plans with that option */
+    rt_init init; /* DEFAULT: the architecture's own */
     int norm; /* standardisation inside the network, (x - mean) / std: entries of mean, std: 0 (none), channels or features */
     const double *mean, *std;
 } rt_arch_config;

@@ -73,7 +73,7 @@ static void init_one(const rt_param *p, float *w, uint64_t seed) {
         normal(w, n, r, 1, p->init_scale);
         break;
     case RT_INIT_RANDOM_SIGN:
-        sign(w, n, r, 0.5);
+        sign(w, n, r, p->init_scale > 0 ? p->init_scale : 0.5);
         break;
     }
 }

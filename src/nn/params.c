@@ -22,6 +22,7 @@ struct rt_params {
     int count, cap;
     int64_t floats;
     rt_map by_name;
+    bool v3;
 };
 
 rt_status rt_params_create(rt_params **out) {
@@ -41,6 +42,14 @@ void rt_params_destroy(rt_params **pp) {
     rt_map_deinit(&p->by_name);
     rt_free(p);
     *pp = NULL;
+}
+
+bool rt_params_v3(const rt_params *p) {
+    return p->v3;
+}
+
+void rt_params_set_v3(rt_params *p, bool v3) {
+    p->v3 = v3;
 }
 
 int rt_params_count(const rt_params *p) {

@@ -11,11 +11,16 @@
 #include "base/timer.h"
 #include "kern/kern.h"
 #include "plan/plan_int.h"
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
+/* What is made of parameters alone. Execs that share it may run at the same time: the first makes it under the lock,
+ * the others wait for that and then only read. */
 struct rt_kept {
     uint8_t *mem;
-    bool made; /* at least once */
+    pthread_mutex_t lock;
+    atomic_bool made; /* at least once */
 };
 
 struct rt_exec {
@@ -27,6 +32,7 @@ struct rt_exec {
     void **param;
     const void **input, **feed;
     void **output;
+    atomic_bool cut; /* a worker of this run has seen the wish to stop */
 };
 
 enum { REDUCE_CHUNK = 16384, SMALL_SECTION = 65536, MAX_SLICES = 1024 };
@@ -42,6 +48,7 @@ rt_status rt_kept_create(rt_kept **out, const rt_plan *p) {
     rt_kept *k = NULL;
     *out = NULL;
     RT_TRY(rt_calloc(&k, 1, sizeof *k));
+    pthread_mutex_init(&k->lock, NULL);
     const rt_status st = rt_alloc(&k->mem, p->kept_bytes);
     if (st != RT_OK)
         rt_kept_destroy(&k);
@@ -53,6 +60,7 @@ void rt_kept_destroy(rt_kept **kp) {
     rt_kept *k = *kp;
     if (k == NULL)
         return;
+    pthread_mutex_destroy(&k->lock);
     rt_free(k->mem);
     rt_free(k);
     *kp = NULL;
@@ -225,9 +233,21 @@ static void prefetch_part(const rt_run *run, int64_t i, int64_t n) {
         __builtin_prefetch(run->soon + k * LINE, 1, 2);
 }
 
-static void run_phase(const rt_exec *e, int phase, spot at, const rt_run *run, int worker) {
+/* What workers have not begun when one sees the flag is not done; nor are sections, and so no parameter changes. A
+ * run whose slices are all through is finished: its last section is short. */
+static bool is_cut(rt_exec *e, const rt_run *run) {
+    if (run->stop != NULL && *run->stop)
+        atomic_store_explicit(&e->cut, true, memory_order_relaxed);
+    return rt_exec_is_cut(e);
+}
+
+bool rt_exec_is_cut(const rt_exec *e) {
+    return atomic_load_explicit(&e->cut, memory_order_relaxed);
+}
+
+static void run_phase(rt_exec *e, int phase, spot at, const rt_run *run, int worker) {
     const rt_actions *l = &e->p->slice_actions[phase];
-    for (int64_t i = 0; i < l->n; i++) {
+    for (int64_t i = 0; i < l->n && !is_cut(e, run); i++) {
         const rt_action *a = &l->a[i];
         const double start = clock_start(run);
         if (run->soon != NULL)
@@ -278,9 +298,20 @@ static void run_global(const rt_exec *e, const rt_action *a, const rt_run *run, 
     clock_stop(run, a, start);
 }
 
-/* The first action of the prologue that has to run. */
-static int64_t prologue_start(const rt_exec *e, const rt_run *run) {
-    return run->params_unchanged && e->kept->made ? e->p->nkept : 0;
+/* True, with the lock taken, if the first nkept actions of the prologue have to run: kept_end follows. */
+static bool kept_begin(rt_exec *e, const rt_run *run) {
+    rt_kept *k = e->kept;
+    if (e->p->nkept == 0 || (run->params_unchanged && atomic_load_explicit(&k->made, memory_order_acquire)))
+        return false;
+    pthread_mutex_lock(&k->lock);
+    if (!run->params_unchanged || !atomic_load_explicit(&k->made, memory_order_relaxed))
+        return true;
+    pthread_mutex_unlock(&k->lock);
+    return false;
+}
+static void kept_end(rt_exec *e) {
+    atomic_store_explicit(&e->kept->made, true, memory_order_release);
+    pthread_mutex_unlock(&e->kept->lock);
 }
 
 /* ---- a whole member on one worker ---- */
@@ -295,15 +326,18 @@ typedef struct runs {
 
 void rt_exec_run_here(rt_exec *e, const rt_run *run, int worker) {
     const rt_plan *p = e->p;
-    const int64_t start = prologue_start(e, run);
-    for (int64_t i = start; i < p->prologue.n; i++)
+    atomic_store(&e->cut, false);
+    if (kept_begin(e, run)) {
+        for (int64_t i = 0; i < p->nkept; i++)
+            run_global(e, &p->prologue.a[i], run, worker);
+        kept_end(e);
+    }
+    for (int64_t i = p->nkept; i < p->prologue.n; i++)
         run_global(e, &p->prologue.a[i], run, worker);
-    if (start == 0) /* execs that share it only read */
-        e->kept->made = true;
     for (int ph = 0; ph < p->phases; ph++) {
         for (int64_t s = 0; s < p->slices; s++)
             run_phase(e, ph, spot_of(e, s, 0), run, worker);
-        for (int64_t i = 0; i < p->section[ph].n; i++)
+        for (int64_t i = 0; i < p->section[ph].n && !rt_exec_is_cut(e); i++)
             run_global(e, &p->section[ph].a[i], run, worker);
     }
 }
@@ -370,26 +404,33 @@ static void shared_section(runs *r, const rt_actions *l, rt_pool *pool) {
 
 /* Actions [first, end) of the prologue. */
 static void shared_prologue(rt_exec *e, const rt_run *run, int64_t first, int64_t end, rt_pool *pool) {
-    if (first == end)
-        return;
     const rt_actions part = {.a = e->p->prologue.a + first, .n = end - first};
     runs r = {.e = &e, .run = run, .n = 1};
     shared_section(&r, &part, pool);
-    if (first == 0)
-        e->kept->made = true;
+}
+
+static void shared_kept(rt_exec *e, const rt_run *run, rt_pool *pool) {
+    if (!kept_begin(e, run))
+        return;
+    shared_prologue(e, run, 0, e->p->nkept, pool);
+    kept_end(e);
 }
 
 void rt_exec_prepare(rt_exec *e, rt_pool *pool) {
     const rt_run run = {0};
-    shared_prologue(e, &run, 0, e->p->nkept, pool);
+    shared_kept(e, &run, pool);
 }
 
 static void shared_member(rt_exec *e, const rt_run *run, rt_pool *pool) {
     const rt_plan *p = e->p;
     runs r = {.e = &e, .run = run, .n = 1};
-    shared_prologue(e, run, prologue_start(e, run), p->prologue.n, pool);
+    atomic_store(&e->cut, false);
+    shared_kept(e, run, pool);
+    shared_prologue(e, run, p->nkept, p->prologue.n, pool);
     for (r.phase = 0; r.phase < p->phases; r.phase++) {
         rt_pool_run(pool, one_slice, &r, p->slices);
+        if (rt_exec_is_cut(e))
+            return;
         shared_section(&r, &p->section[r.phase], pool);
     }
 }

@@ -1,10 +1,10 @@
 /*
  * optim.c - from a rule and its constants to the kernel that applies it (PyTorch's conventions):
  *
- *     sgd      g += decay w;  m = momentum m + g;  w -= lr (nesterov ? g + momentum m : m)
- *     adam     g += decay w;  m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
+ *     sgd      g += decay (w - centre);  m = momentum m + g;  w -= lr (nesterov ? g + momentum m : m)
+ *     adam     g += decay (w - centre);  m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
  *              w -= lr (m / (1 - b1^(t+1))) / (sqrt(v / (1 - b2^(t+1))) + eps)
- *     adamw    the same without decay in g, and w -= lr decay w
+ *     adamw    the same without decay in g, and w -= lr decay (w - centre)
  */
 #include "plan/optim.h"
 #include "kern/kern.h"
@@ -56,6 +56,6 @@ void rt_optim_step(const rt_optim *o, float *w, const float *g, float *m, float 
                               .bias2 = (float)(1 - pow(o->beta2, t))});
 }
 
-double rt_optim_sum_squares(const float *g, int64_t n) {
-    return rt_k_sum_squares_f32(g, n);
+double rt_optim_sum_squares(const float *g, int64_t n, bool v3) {
+    return rt_k_sum_squares_f32(g, n, v3);
 }

@@ -18,7 +18,7 @@ typedef struct rt_optim {
     bool nesterov;
     double beta1, beta2, eps; /* adam, adamw */
     int64_t t;                /* steps done before this one */
-    double decay;             /* sgd, adam: added to the gradient; adamw: w shrinks by lr * decay */
+    double decay;             /* sgd, adam: added to the gradient; adamw: w - centre shrinks by lr * decay */
     double centre;            /* what decay pulls towards: 0, or 1 for factors */
     double gscale;            /* factor of the gradient: clipping */
 } rt_optim;
@@ -27,6 +27,6 @@ bool rt_optim_find(rt_optim_rule *out, const char *name); /* "sgd", "adam", "ada
 int rt_optim_slots(rt_optim_rule rule);                   /* floats of state per parameter: 1 or 2 */
 /* w -= ...; m (and v for adam) are the state of the same range. */
 void rt_optim_step(const rt_optim *o, float *w, const float *g, float *m, float *v, int64_t n);
-double rt_optim_sum_squares(const float *g, int64_t n); /* double, fixed order */
+double rt_optim_sum_squares(const float *g, int64_t n, bool v3); /* double, fixed order; v3 as in rt_plan_options */
 
 #endif

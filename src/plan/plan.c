@@ -134,7 +134,10 @@ rt_status rt_plan_compile(rt_plan **out, const rt_graph *g, rt_plan_options o) {
     *out = NULL;
     RT_TRY(rt_graph_status(g));
     const bool select = (o.skip & (1u << RT_PASS_SELECT)) == 0;
-    const rt_choice choice = {.mask = select ? (unsigned)RT_KERN_ALL & ~o.forbid : 0, .frozen = o.frozen};
+    if (o.v3)
+        RT_TRY(rt_isa_check_v3());
+    const unsigned mask = o.v3 ? (unsigned)RT_KERN_V3 : (unsigned)RT_KERN_ALL & ~o.forbid;
+    const rt_choice choice = {.mask = select ? mask : 0, .frozen = o.frozen};
     RT_TRY(rt_calloc(&p, 1, sizeof *p));
     rt_arena_init(&p->arena);
     p->opt = o;

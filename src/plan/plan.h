@@ -13,6 +13,7 @@
 
 #include "base/pool.h"
 #include "graph/graph.h"
+#include <signal.h>
 
 typedef struct rt_plan rt_plan;
 typedef struct rt_exec rt_exec;
@@ -41,6 +42,7 @@ typedef struct rt_plan_options {
     unsigned
         skip; /* bit p set: leave out pass p (select falls back to reference kernels, memory to no reuse) */
     unsigned forbid; /* RT_KERN_* families not to use */
+    bool v3;         /* only kernels that give the same bits on every x86-64-v3 processor; else whatever is fastest here */
     bool frozen;     /* parameters stay as they are for many runs (inference): what is made of them alone may
                         take its time */
 } rt_plan_options;
@@ -98,9 +100,13 @@ typedef struct rt_run {
      * of it is prefetched before every action. */
     const float *soon;
     int64_t soon_floats;
+    /* NULL, or a flag: once it is set the run does nothing more, unless all slices are through (rt_exec_is_cut). */
+    const volatile sig_atomic_t *stop;
 } rt_run;
 /* Runs several execs (members) of any plans at once over the pool. */
 void rt_exec_run(rt_exec *const *e, const rt_run *run, int n, rt_pool *pool);
+/* Was the last run cut short? Then no parameter was changed, and the outputs hold nothing. */
+bool rt_exec_is_cut(const rt_exec *e);
 /* One exec from beginning to end on the calling worker: for jobs that have more to do than run it. */
 void rt_exec_run_here(rt_exec *e, const rt_run *run, int worker);
 

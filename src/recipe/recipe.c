@@ -75,29 +75,6 @@ static rt_status choose_scale(rt_recipe *r, const char *scale) {
     return st;
 }
 
-rt_status rt_recipe_done_path(const rt_recipe *r, const char *job, char **out) {
-    char *dir;
-    RT_TRY(rt_path_join(&dir, r->dir, "done"));
-    rt_status st = rt_path_join(out, dir, job);
-    rt_free(dir);
-    return st;
-}
-
-static rt_status look_done(rt_recipe *r) {
-    for (int i = 0; i < r->count; i++) {
-        rt_recipe_job *j = &r->nodes[i].job;
-        char *path;
-        uint8_t *text = NULL;
-        size_t n = 0;
-        RT_TRY(rt_recipe_done_path(r, j->name, &path));
-        if (rt_file_exists(path) && rt_file_read(path, 4096, &text, &n) == RT_OK)
-            j->done = n >= 64 && memcmp(text, j->key, 64) == 0;
-        rt_free(text);
-        rt_free(path);
-    }
-    return RT_OK;
-}
-
 rt_status rt_recipe_open(rt_recipe **out, const char *name, rt_recipe_options o) {
     rt_recipe *r;
     rt_str dir;
@@ -112,9 +89,11 @@ rt_status rt_recipe_open(rt_recipe **out, const char *name, rt_recipe_options o)
     RT_TRY_GOTO(choose_scale(r, o.scale));
     RT_TRY_GOTO(rt_arena_strdup(&r->arena, &r->data_dir, o.data_dir ? o.data_dir : "data"));
     rt_str_appendf(&dir, "%s/%s/%s", o.out ? o.out : "results", r->name, r->scale_name);
+    RT_TRY_GOTO(rt_str_status(&dir));
     RT_TRY_GOTO(rt_arena_strdup(&r->arena, &r->dir, rt_str_text(&dir)));
     RT_TRY_GOTO(rt_recipe_expand(r));
-    st = look_done(r);
+    RT_TRY_GOTO(rt_measured_load(r));
+    st = rt_recipe_plan(r);
 done:
     rt_str_deinit(&dir);
     if (st != RT_OK)
@@ -126,6 +105,9 @@ done:
 void rt_recipe_destroy(rt_recipe **r) {
     if (!*r)
         return;
+    for (int i = 0; i < (*r)->count; i++)
+        rt_jdoc_destroy(&(*r)->nodes[i].metrics);
+    rt_jdoc_destroy(&(*r)->kept);
     rt_jdoc_destroy(&(*r)->doc);
     rt_arena_deinit(&(*r)->arena);
     rt_free((*r)->nodes);
@@ -154,36 +136,23 @@ int rt_recipe_jobs(const rt_recipe *r) {
 }
 
 const rt_recipe_job *rt_recipe_job_get(const rt_recipe *r, int i) {
-    return &r->nodes[i].job;
-}
-
-/* The key, and the seconds it took. */
-static rt_status mark_done(rt_recipe *r, rt_recipe_job *j, double seconds) {
-    char *path = NULL, number[40];
-    rt_str text;
-    rt_str_init(&text);
-    rt_format_f64(number, seconds);
-    rt_str_appendf(&text, "%s %s\n", j->key, number);
-    rt_status st = rt_recipe_done_path(r, j->name, &path);
-    if (st == RT_OK)
-        st = rt_file_write_atomic(path, rt_str_text(&text), text.len);
-    rt_free(path);
-    rt_str_deinit(&text);
-    j->done = st == RT_OK;
-    return st;
+    return &r->nodes[r->order[i]].job;
 }
 
 /* Unfinished under this very key: the marker of an earlier beginning says so. */
 static rt_status begun(rt_recipe *r, const rt_recipe_job *j, bool *same) {
-    char *path = NULL;
+    char *path = NULL, *dir = NULL;
     uint8_t *text = NULL;
     size_t n = 0;
     rt_str name;
     rt_str_init(&name);
-    rt_str_appendf(&name, "%s.begun", j->name);
+    rt_str_appendf(&name, "done/%s.begun", j->name);
     rt_status st;
     *same = false;
-    RT_TRY_GOTO(rt_recipe_done_path(r, rt_str_text(&name), &path));
+    RT_TRY_GOTO(rt_path_join(&dir, r->dir, "done"));
+    RT_TRY_GOTO(rt_dir_make(dir));
+    RT_TRY_GOTO(rt_str_status(&name));
+    RT_TRY_GOTO(rt_path_join(&path, r->dir, rt_str_text(&name)));
     if (rt_file_exists(path)) {
         RT_TRY_GOTO(rt_file_read(path, 4096, &text, &n));
         *same = n >= 64 && memcmp(text, j->key, 64) == 0;
@@ -193,34 +162,64 @@ done:
     rt_str_deinit(&name);
     rt_free(text);
     rt_free(path);
+    rt_free(dir);
     return st;
 }
 
-rt_status rt_recipe_run(rt_recipe *r, const rt_recipe_hooks *hooks) {
-    char *done_dir;
-    RT_TRY(rt_path_join(&done_dir, r->dir, "done"));
-    rt_status st = rt_dir_make(done_dir);
-    rt_free(done_dir);
-    RT_TRY(st);
-    double work = 0, worked = 0, before = 0, start = rt_time_now();
+/* ---- time ---- */
+
+/* Seconds that are left: the work that is left, at the pace so far. Before there is one, at the pace of the scale's
+ * `minutes`, which counts as a hundredth of the work. */
+typedef struct pace {
+    double all, left, worked, per_work, start; /* work by weight; per_work: NaN if the scale does not say */
+} pace;
+
+static pace begin_pace(const rt_recipe *r) {
+    pace p = {.per_work = NAN, .start = rt_time_now()};
+    const char *minutes = rt_jval_text(r->scale, "minutes");
+    double m;
     for (int i = 0; i < r->count; i++) {
-        work += r->nodes[i].job.weight;
-        before += r->nodes[i].job.done ? r->nodes[i].job.weight : 0;
+        p.all += r->nodes[i].job.weight;
+        p.left += r->nodes[i].job.wanted ? r->nodes[i].job.weight : 0;
     }
-    for (int i = 0; i < r->count; i++) {
-        rt_recipe_job *j = &r->nodes[i].job;
-        bool resume;
-        if (j->done)
-            continue;
-        double now = rt_time_now();
-        if (hooks->progress)
-            hooks->progress(hooks->user, i, now - start,
-                            worked > 0 ? (now - start) * (work - before - worked) / worked : NAN);
-        RT_FAIL_IF(hooks->stop && *hooks->stop, RT_E_INTERRUPTED, "interrupted before %s", j->name);
-        RT_TRY(begun(r, j, &resume));
-        RT_TRY(hooks->run(hooks->user, j, resume));
-        RT_TRY(mark_done(r, j, rt_time_now() - now));
-        worked += j->weight;
-    }
+    if (*minutes && rt_parse_f64(minutes, strlen(minutes), false, &m) && p.all > 0)
+        p.per_work = 60 * m / p.all;
+    return p;
+}
+
+static double seconds_left(const pace *p, double now) {
+    const double trust = isfinite(p->per_work) ? p->all / 100 : 0;
+    return p->left * (now - p->start + (trust > 0 ? trust * p->per_work : 0)) / (p->worked + trust);
+}
+
+static rt_status run_command(rt_recipe *r, int at, const rt_recipe_hooks *hooks, pace *p) {
+    const int i = r->order[at];
+    const rt_recipe_job *j = &r->nodes[i].job;
+    const double now = rt_time_now();
+    bool resume;
+    if (hooks->progress)
+        hooks->progress(hooks->user, at, now - p->start, seconds_left(p, now));
+    RT_FAIL_IF(hooks->stop && *hooks->stop, RT_E_INTERRUPTED, "interrupted before %s", j->name);
+    RT_TRY(begun(r, j, &resume));
+    RT_TRY(hooks->run(hooks->user, j, resume));
+    RT_TRY(rt_measured_add(r, i, rt_time_now() - now));
+    p->worked += j->weight;
+    p->left -= j->weight;
     return rt_recipe_write_results(r);
+}
+
+rt_status rt_recipe_run(rt_recipe *r, const rt_recipe_hooks *hooks) {
+    rt_lock *lock = NULL;
+    rt_status st;
+    pace p = begin_pace(r);
+    RT_TRY(rt_recipe_find_data(r));
+    RT_TRY(rt_dir_make(r->dir));
+    RT_TRY(rt_lock_take(&lock, r->dir)); /* two that write one measured.json would lose lines */
+    for (int at = 0; at < r->count; at++)
+        if (r->nodes[r->order[at]].job.wanted)
+            RT_TRY_GOTO(run_command(r, at, hooks, &p));
+    st = rt_recipe_write_results(r);
+done:
+    rt_lock_release(&lock);
+    return st;
 }

@@ -14,9 +14,10 @@
  * loops have the same values; in `runs` (words after the verb) it is all of them. A stage whose verb is eval
  * is one command per run, so that little is repeated after an interruption.
  *
- * A command is finished when done/<name> holds its key: the hash of its words and of the keys of the commands
- * whose results it reads. What changed, and all that depends on it, runs again; what did not is never
- * repeated. This module runs nothing itself: commands go to a callback.
+ * A command is finished when measured.json, or a mark in done/ beside its run, holds its key: the hash of its words
+ * and of the keys of the commands whose results it reads. What changed, and all that depends on it, runs again; what
+ * did not is never repeated, unless a command that is missing reads a run that is not here (recipe_plan.c). This
+ * module runs nothing itself: commands go to a callback.
  */
 #ifndef RT_RECIPE_RECIPE_H
 #define RT_RECIPE_RECIPE_H
@@ -51,22 +52,29 @@ typedef struct rt_recipe_job {
     int argc;
     double weight; /* share of the work */
     char key[65];
-    bool done;
+    bool done;   /* what it measures is known */
+    bool wanted; /* is to be run: not done, or its run is read by one that is wanted, and not here */
 } rt_recipe_job;
+/* In the order they are run in. */
 int rt_recipe_jobs(const rt_recipe *r);
 const rt_recipe_job *rt_recipe_job_get(const rt_recipe *r, int i);
 
 typedef struct rt_recipe_hooks {
     /* Runs a command. resume: continue what an earlier call began. */
     rt_status (*run)(void *user, const rt_recipe_job *job, bool resume);
-    void (*progress)(void *user, int job, double seconds,
-                     double seconds_left); /* before each command; left may be NaN */
+    /* Before each command; left is NaN if the recipe does not say how long it takes. */
+    void (*progress)(void *user, int job, double seconds, double seconds_left);
     void *user;
     const volatile sig_atomic_t *stop;
 } rt_recipe_hooks;
+/* Refused before anything is run if data are missing. Results are written after every command. */
 rt_status rt_recipe_run(rt_recipe *r, const rt_recipe_hooks *hooks) RT_MUST_CHECK;
 /* Cells, claims and seconds as JSON, and tables as Markdown, from what is finished. */
 rt_status rt_recipe_results(const rt_recipe *r, rt_str *json, rt_str *markdown) RT_MUST_CHECK;
+/* Is there anything to show? */
+bool rt_recipe_has_results(const rt_recipe *r);
+/* The tables of several recipes as one HTML page. */
+rt_status rt_recipe_page(rt_recipe *const *list, int n, rt_str *html) RT_MUST_CHECK;
 /* Both written to <dir>/results.json and <dir>/tables.md. */
 rt_status rt_recipe_write_results(const rt_recipe *r) RT_MUST_CHECK;
 

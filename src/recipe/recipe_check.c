@@ -22,25 +22,37 @@ static const rule scale_rules[] = {{"about", TEXT, NULL}, {"minutes", TEXT, NULL
                                    {.key = NULL}};
 static const rule stage_rules[] = {{"name", TEXT, NULL},   {"like", TEXT, NULL},    {"verb", TEXT, NULL},
                                    {"weight", TEXT, NULL}, {"each", MAPPING, NULL}, {"with", MAPPING, NULL},
-                                   {"runs", LIST, NULL},   {"when", TEXT, NULL},    {.key = NULL}};
-static const rule column_rules[] = {{"id", TEXT, NULL},     {"label", TEXT, NULL},  {"value", TEXT, NULL},
-                                    {"scale", TEXT, NULL},  {"offset", TEXT, NULL}, {"digits", TEXT, NULL},
-                                    {"better", TEXT, NULL}, {"take", TEXT, NULL},   {"tolerance", TEXT, NULL},
-                                    {"runs", TEXT, NULL},   {"when", TEXT, NULL},   {"where", MAPPING, NULL},
-                                    {.key = NULL}};
+                                   {"runs", LIST, NULL},   {"when", TEXT, NULL},    {"turn", TEXT, NULL},
+                                   {.key = NULL}};
+static const rule column_rules[] = {
+    {"id", TEXT, NULL},        {"label", TEXT, NULL},  {"value", TEXT, NULL},  {"scale", TEXT, NULL},
+    {"offset", TEXT, NULL},    {"digits", TEXT, NULL}, {"better", TEXT, NULL}, {"take", TEXT, NULL},
+    {"tolerance", TEXT, NULL}, {"rows", TEXT, NULL},   {"runs", TEXT, NULL},   {"when", TEXT, NULL},
+    {"where", MAPPING, NULL},  {.key = NULL}};
 static const rule row_rules[] = {{"id", TEXT, NULL},    {"label", TEXT, NULL},    {"runs", TEXT, NULL},
                                  {"value", TEXT, NULL}, {"where", MAPPING, NULL}, {"paper", MAPPING, NULL},
                                  {.key = NULL}};
 static const rule claim_rules[] = {
-    {"text", TEXT, NULL}, {"holds", TEXT, NULL}, {"when", TEXT, NULL}, {.key = NULL}};
-static const rule table_rules[] = {
-    {"id", TEXT, NULL},        {"title", TEXT, NULL},         {"corner", TEXT, NULL},
-    {"note", TEXT, NULL},      {"sort", TEXT, NULL},          {"columns", LIST, column_rules},
-    {"rows", LIST, row_rules}, {"claims", LIST, claim_rules}, {.key = NULL}};
-static const rule top_rules[] = {{"title", TEXT, NULL},         {"source", TEXT, NULL},
-                                 {"about", TEXT, NULL},         {"scales", MAPPING, scale_rules},
-                                 {"vars", MAPPING, NULL},       {"stages", LIST, stage_rules},
-                                 {"tables", LIST, table_rules}, {.key = NULL}};
+    {"text", TEXT, NULL}, {"holds", TEXT, NULL}, {"pair", TEXT, NULL}, {"when", TEXT, NULL}, {.key = NULL}};
+static const rule table_rules[] = {{"id", TEXT, NULL},
+                                   {"title", TEXT, NULL},
+                                   {"corner", TEXT, NULL},
+                                   {"note", TEXT, NULL},
+                                   {"sort", TEXT, NULL},
+                                   {"lesson", MAPPING, NULL},
+                                   {"columns", LIST, column_rules},
+                                   {"rows", LIST, row_rules},
+                                   {"claims", LIST, claim_rules},
+                                   {.key = NULL}};
+static const rule top_rules[] = {{"title", TEXT, NULL},
+                                 {"source", TEXT, NULL},
+                                 {"about", TEXT, NULL},
+                                 {"scales", MAPPING, scale_rules},
+                                 {"vars", MAPPING, NULL},
+                                 {"stages", LIST, stage_rules},
+                                 {"order", TEXT, NULL},
+                                 {"tables", LIST, table_rules},
+                                 {.key = NULL}};
 
 static const rule *find_rule(const rule *rules, const char *key) {
     for (; rules->key; rules++)

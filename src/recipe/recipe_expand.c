@@ -5,7 +5,10 @@
  *
  * becomes six commands, and {name: ae, like: kd, with: {method: ae-kd}} six more that differ in one flag. The run
  * of each is <dir>/runs/kd-1-1, kd-1-4, ... "@teacher" is the run of stage `teacher` that has the same values for the
- * loops both stages have; there must be exactly one.
+ * loops both stages have; there must be exactly one. A loop may depend on those before it, {seed: 1..4, t: "${t_${seed}}"}.
+ *
+ * Where data and results are is no part of a command's key: in the words that are hashed, both directories are
+ * marks (one byte each), which are replaced in the words that are run.
  */
 #include "base/alloc.h"
 #include "base/sha256.h"
@@ -39,9 +42,9 @@ static const char *lookup(const rt_recipe *r, const rt_binding *at, const char *
     if (rt_jval_str(rt_jval_get(rt_jval_get(r->scale, "vars"), name), &s) ||
         rt_jval_str(rt_jval_get(rt_jval_get(r->root, "vars"), name), &s))
         return s;
-    return strcmp(name, "data") == 0    ? r->data_dir
+    return strcmp(name, "data") == 0    ? RT_MARK_DATA
            : strcmp(name, "scale") == 0 ? r->scale_name
-           : strcmp(name, "dir") == 0   ? r->dir
+           : strcmp(name, "dir") == 0   ? RT_MARK_DIR
                                         : NULL;
 }
 
@@ -78,6 +81,7 @@ rt_status rt_recipe_fill(rt_recipe *r, const rt_binding *at, const char *text, r
     rt_str_init(&now);
     rt_str_init(&next);
     rt_str_append(&now, text);
+    st = rt_str_status(&now);
     for (int i = 0; found && st == RT_OK; i++) {
         rt_str_clear(&next);
         st =
@@ -114,9 +118,13 @@ typedef struct values {
     int n;
 } values;
 
+static rt_status make_room(rt_recipe *r, values *out, int64_t n) {
+    RT_FAIL_IF(n > VALUES_MAX, RT_E_INPUT, "recipe %s: a loop of more than %d values", r->name, VALUES_MAX);
+    out->n = 0;
+    return rt_arena_alloc(&r->arena, &out->v, (size_t)(n + 1) * sizeof *out->v);
+}
+
 static rt_status add_value(rt_recipe *r, values *out, const char *text, size_t n) {
-    RT_FAIL_IF(out->n == VALUES_MAX, RT_E_INPUT, "recipe %s: a loop of more than %d values", r->name,
-               VALUES_MAX);
     char *copy;
     while (n && *text == ' ')
         text++, n--;
@@ -128,34 +136,46 @@ static rt_status add_value(rt_recipe *r, values *out, const char *text, size_t n
     return RT_OK;
 }
 
+static rt_status list_values(rt_recipe *r, const rt_binding *at, rt_jval v, values *out) {
+    const int64_t n = RT_MAX(rt_jval_len(v), 0);
+    RT_TRY(make_room(r, out, n));
+    for (int64_t i = 0; i < n; i++) {
+        const char *item = "";
+        RT_FAIL_IF(!rt_jval_str(rt_jval_at(v, i), &item), RT_E_INPUT, "recipe %s: a loop over lists",
+                   r->name);
+        RT_TRY(filled(r, at, item, &item));
+        RT_TRY(add_value(r, out, item, strlen(item)));
+    }
+    return RT_OK;
+}
+
+static rt_status range_values(rt_recipe *r, const char *text, int64_t first, int64_t last, values *out) {
+    RT_FAIL_IF(last < first, RT_E_INPUT,
+               "recipe %s: the loop '%s' has no value; wanted the smaller number first", r->name, text);
+    const uint64_t more = (uint64_t)last - (uint64_t)first;
+    RT_TRY(make_room(r, out, more < VALUES_MAX ? (int64_t)more + 1 : VALUES_MAX + 1));
+    for (uint64_t i = 0; i <= more; i++) {
+        char number[32];
+        const int n = snprintf(number, sizeof number, "%lld", (long long)(first + (int64_t)i));
+        RT_TRY(add_value(r, out, number, (size_t)n));
+    }
+    return RT_OK;
+}
+
 /* "1..3", "a, b, c", or a list. */
 static rt_status loop_values(rt_recipe *r, const rt_binding *at, rt_jval v, values *out) {
     const char *text;
-    RT_TRY(rt_arena_alloc(&r->arena, &out->v, VALUES_MAX * sizeof *out->v));
-    if (!rt_jval_str(v, &text)) {
-        for (int64_t i = 0; i < rt_jval_len(v); i++) {
-            const char *item = "";
-            RT_FAIL_IF(!rt_jval_str(rt_jval_at(v, i), &item), RT_E_INPUT, "recipe %s: a loop over lists",
-                       r->name);
-            RT_TRY(filled(r, at, item, &item));
-            RT_TRY(add_value(r, out, item, strlen(item)));
-        }
-        return RT_OK;
-    }
+    if (!rt_jval_str(v, &text))
+        return list_values(r, at, v, out);
     RT_TRY(filled(r, at, text, &text));
-    int64_t first, last;
+    int64_t first, last, commas = 0;
     const char *dots = strstr(text, "..");
     if (dots && rt_parse_i64(text, (size_t)(dots - text), &first) &&
-        rt_parse_i64(dots + 2, strlen(dots + 2), &last)) {
-        for (int64_t i = first; i <= last; i++) {
-            char number[32];
-            int n = snprintf(number, sizeof number, "%lld", (long long)i);
-            RT_TRY(add_value(r, out, number, (size_t)n));
-            if (i == INT64_MAX)
-                break;
-        }
-        return RT_OK;
-    }
+        rt_parse_i64(dots + 2, strlen(dots + 2), &last))
+        return range_values(r, text, first, last, out);
+    for (const char *s = text; *s; s++)
+        commas += *s == ',';
+    RT_TRY(make_room(r, out, commas + 1));
     for (const char *s = text; *s;) {
         size_t n = strcspn(s, ",");
         RT_TRY(add_value(r, out, s, n));
@@ -200,17 +220,43 @@ static rt_status new_node(rt_recipe *r, rt_recipe_node **out) {
         r->cap = cap;
     }
     *out = &r->nodes[r->count];
-    **out = (rt_recipe_node){.job = {.weight = 1}};
+    **out = (rt_recipe_node){.job = {.weight = 1}, .measures = -1};
     return RT_OK;
 }
 
-static rt_status add_word(rt_recipe *r, rt_recipe_job *j, const char *text) {
+/* A word with marks, and as it is run. */
+static rt_status add_word(rt_recipe *r, rt_recipe_node *node, const char *text) {
     enum { WORDS_MAX = 256 };
+    rt_recipe_job *j = &node->job;
     RT_FAIL_IF(j->argc == WORDS_MAX, RT_E_INPUT, "recipe %s: %s has more than %d words", r->name, j->name,
                WORDS_MAX);
-    if (!j->argv)
+    if (!j->argv) {
         RT_TRY(rt_arena_alloc(&r->arena, &j->argv, WORDS_MAX * sizeof *j->argv));
-    return rt_arena_strdup(&r->arena, &j->argv[j->argc++], text);
+        RT_TRY(rt_arena_alloc(&r->arena, &node->words, WORDS_MAX * sizeof *node->words));
+    }
+    RT_TRY(rt_arena_strdup(&r->arena, &node->words[j->argc], text));
+    RT_TRY(rt_recipe_unmark(r, text, &j->argv[j->argc]));
+    j->argc++;
+    return RT_OK;
+}
+
+/* The text with the directories that its marks stand for. */
+rt_status rt_recipe_unmark(rt_recipe *r, const char *text, const char **out) {
+    static const char marks[] = RT_MARK_DATA RT_MARK_DIR;
+    rt_str s;
+    rt_str_init(&s);
+    while (*text) {
+        const size_t n = strcspn(text, marks);
+        rt_str_append_n(&s, text, n);
+        text += n;
+        if (*text)
+            rt_str_append(&s, *text++ == RT_MARK_DATA[0] ? r->data_dir : r->dir);
+    }
+    rt_status st = rt_str_status(&s);
+    if (st == RT_OK)
+        st = rt_arena_strdup(&r->arena, out, rt_str_text(&s));
+    rt_str_deinit(&s);
+    return st;
 }
 
 /* Room for 4, 8, 16, ...: most commands need one or two, and there may be thousands of them. */
@@ -263,7 +309,7 @@ static rt_status resolve(rt_recipe *r, rt_recipe_node *node, const char *text, r
                    "recipe %s: %s: '%s' could be several runs; the stage needs their loops, too", r->name,
                    node->job.name, text);
         RT_TRY(add_need(r, node, i));
-        rt_str_append(out, r->nodes[i].job.dir);
+        rt_str_append(out, r->nodes[i].marked_dir);
         s += 1 + n;
     }
     return rt_str_status(out);
@@ -280,7 +326,7 @@ static rt_status add_flag(rt_recipe *r, rt_recipe_node *node, const char *key, c
     for (char *s = word.p + 2; *s != '='; s++)
         if (*s == '_')
             *s = '-';
-    st = add_word(r, &node->job, rt_str_text(&word));
+    st = add_word(r, node, rt_str_text(&word));
 done:
     rt_str_deinit(&word);
     return st;
@@ -345,7 +391,7 @@ static void make_key(const rt_recipe *r, rt_recipe_node *node) {
     uint8_t digest[32];
     rt_sha256_init(&h);
     for (int i = 0; i < node->job.argc; i++)
-        rt_sha256_update(&h, node->job.argv[i], strlen(node->job.argv[i]) + 1);
+        rt_sha256_update(&h, node->words[i], strlen(node->words[i]) + 1);
     for (int i = 0; i < node->nneeds; i++)
         rt_sha256_update(&h, r->nodes[node->needs[i]].job.key, 64);
     rt_sha256_final(&h, digest);
@@ -354,6 +400,16 @@ static void make_key(const rt_recipe *r, rt_recipe_node *node) {
 
 static bool makes_run(const char *verb) {
     return strcmp(verb, "train") == 0 || strcmp(verb, "distill") == 0 || strcmp(verb, "average") == 0;
+}
+
+static rt_status stage_number(const rt_recipe *r, const stage *s, const char *key, double otherwise,
+                              double *out) {
+    const char *text = stage_text(s, key);
+    *out = otherwise;
+    RT_FAIL_IF(*text && (!rt_parse_f64(text, strlen(text), false, out) || *out < 0), RT_E_INPUT,
+               "recipe %s: %s: %s is '%s', wanted a number from 0 on", r->name, rt_jval_text(s->own, "name"),
+               key, text);
+    return RT_OK;
 }
 
 /* One command: of the stage with these loops, and for an evaluation of this run. */
@@ -373,27 +429,28 @@ static rt_status add_job(rt_recipe *r, const stage *s, const rt_binding *at, con
     if (strcmp(j->verb, "eval") == 0) {
         rt_str_appendf(&name, ".%s", r->nodes[runs[0]].job.name);
         node->at = r->nodes[runs[0]].at;
+        node->measures = runs[0];
     }
     for (char *c = name.p; c && *c; c++)
-        if (*c == '/' || *c == ',' || *c == ':' || *c == ' ')
+        if (strchr("/,: \"\\", *c) || (unsigned char)*c < ' ')
             *c = '_';
+    RT_TRY_GOTO(rt_str_status(&name));
     RT_TRY_GOTO(rt_arena_strdup(&r->arena, &j->name, rt_str_text(&name)));
-    const char *weight = stage_text(s, "weight");
-    if (*weight && (!rt_parse_f64(weight, strlen(weight), false, &j->weight) || j->weight < 0))
-        RT_FAIL_GOTO(RT_E_INPUT, "recipe %s: %s: weight is '%s', wanted a number", r->name, j->stage, weight);
-    RT_TRY_GOTO(add_word(r, j, j->verb));
+    RT_TRY_GOTO(stage_number(r, s, "weight", 1, &j->weight));
+    RT_TRY_GOTO(stage_number(r, s, "turn", 0, &node->turn));
+    RT_TRY_GOTO(add_word(r, node, j->verb));
     for (int i = 0; i < nruns; i++) {
-        RT_TRY_GOTO(add_word(r, j, r->nodes[runs[i]].job.dir));
+        RT_TRY_GOTO(add_word(r, node, r->nodes[runs[i]].marked_dir));
         RT_TRY_GOTO(add_need(r, node, runs[i]));
     }
     RT_TRY_GOTO(add_flags(r, node, s));
     if (makes_run(j->verb)) {
         rt_str_clear(&name);
-        rt_str_appendf(&name, "%s/runs/%s", r->dir, j->name);
-        RT_TRY_GOTO(rt_arena_strdup(&r->arena, &j->dir, rt_str_text(&name)));
-        rt_str_clear(&name);
-        rt_str_appendf(&name, "--out=%s", j->dir);
-        RT_TRY_GOTO(add_word(r, j, rt_str_text(&name)));
+        rt_str_appendf(&name, "--out=" RT_MARK_DIR "/runs/%s", j->name);
+        RT_TRY_GOTO(rt_str_status(&name));
+        RT_TRY_GOTO(add_word(r, node, rt_str_text(&name)));
+        j->dir = strchr(j->argv[j->argc - 1], '=') + 1;
+        node->marked_dir = strchr(node->words[j->argc - 1], '=') + 1;
     }
     make_key(r, node);
     r->count++;
@@ -402,11 +459,48 @@ done:
     return st;
 }
 
+typedef struct expansion {
+    rt_recipe *r;
+    const stage *s;
+    rt_jval each, runs;
+    rt_binding at; /* loops that have a value by now */
+    int *list;     /* room for the runs a command is given */
+} expansion;
+
+static rt_status add_commands(expansion *x) {
+    const char *name = rt_jval_text(x->s->own, "name");
+    rt_recipe_node probe = {.at = x->at, .job = {.stage = name}};
+    int n = 0;
+    RT_TRY(list_runs(x->r, &probe, x->runs, x->list, &n));
+    if (strcmp(stage_text(x->s, "verb"), "eval") != 0)
+        return add_job(x->r, x->s, &x->at, x->list, n);
+    RT_FAIL_IF(n == 0, RT_E_INPUT, "recipe %s: %s: an evaluation needs 'runs'", x->r->name, name);
+    for (int i = 0; i < n; i++)
+        RT_TRY(add_job(x->r, x->s, &x->at, &x->list[i], 1));
+    return RT_OK;
+}
+
+/* Commands for all values of the loops that have none yet. */
+static rt_status expand_loops(expansion *x) {
+    values v;
+    const int k = x->at.n;
+    if (k == RT_MAX(rt_jval_len(x->each), 0))
+        return add_commands(x);
+    const char *name = rt_jval_key(x->each, k);
+    RT_TRY(loop_values(x->r, &x->at, rt_jval_get(x->each, name), &v));
+    for (int i = 0; i < v.n; i++) {
+        x->at.name[k] = name;
+        x->at.value[k] = v.v[i];
+        x->at.place[k] = i;
+        x->at.n = k + 1;
+        RT_TRY(expand_loops(x));
+        x->at.n = k;
+    }
+    return RT_OK;
+}
+
 static rt_status expand_stage(rt_recipe *r, const stage *s) {
-    rt_jval each = stage_get(s, "each");
-    rt_binding at = {.n = 0};
-    values loops[RT_RECIPE_LOOPS];
-    int64_t nloops = rt_jval_len(each) < 0 ? 0 : rt_jval_len(each), turn[RT_RECIPE_LOOPS] = {0};
+    expansion x = {.r = r, .s = s, .each = stage_get(s, "each"), .runs = stage_get(s, "runs")};
     const char *name = rt_jval_text(s->own, "name"), *verb = stage_text(s, "verb");
     RT_FAIL_IF(!*name || name_length(name) != strlen(name) || !*verb, RT_E_INPUT,
                "recipe %s: stage '%s' needs a name of a-z, 0-9, '-' and a verb", r->name, name);
@@ -417,38 +511,11 @@ static rt_status expand_stage(rt_recipe *r, const stage *s) {
     for (int i = 0; i < r->count; i++) /* what is found by a stage's name are commands of earlier ones only */
         RT_FAIL_IF(strcmp(r->nodes[i].job.stage, name) == 0, RT_E_INPUT,
                    "recipe %s: two stages are called '%s'", r->name, name);
-    RT_FAIL_IF(nloops > RT_RECIPE_LOOPS, RT_E_INPUT, "recipe %s: %s: more than %d loops", r->name, name,
-               RT_RECIPE_LOOPS);
-    at.n = (int)nloops;
-    for (int i = 0; i < at.n; i++) {
-        at.name[i] = rt_jval_key(each, i);
-        loops[i] = (values){.n = 0};
-        RT_TRY(loop_values(r, &(rt_binding){.n = 0}, rt_jval_get(each, at.name[i]), &loops[i]));
-        if (loops[i].n == 0)
-            return RT_OK;
-    }
-    rt_jval runs = stage_get(s, "runs");
-    int *list = NULL, nlist = 0;
-    const size_t names = rt_jval_len(runs) > 0 ? (size_t)rt_jval_len(runs) : 1;
-    RT_TRY(rt_arena_alloc(&r->arena, &list, names * (size_t)(r->count + 1) * sizeof *list));
-    for (;;) {
-        for (int i = 0; i < at.n; i++)
-            at.value[i] = loops[i].v[turn[i]];
-        rt_recipe_node probe = {.at = at, .job = {.stage = name}};
-        RT_TRY(list_runs(r, &probe, runs, list, &nlist));
-        if (strcmp(verb, "eval") == 0) {
-            RT_FAIL_IF(nlist == 0, RT_E_INPUT, "recipe %s: %s: an evaluation needs 'runs'", r->name, name);
-            for (int i = 0; i < nlist; i++)
-                RT_TRY(add_job(r, s, &at, &list[i], 1));
-        } else {
-            RT_TRY(add_job(r, s, &at, list, nlist));
-        }
-        int i = at.n - 1;
-        while (i >= 0 && ++turn[i] == loops[i].n)
-            turn[i--] = 0;
-        if (i < 0)
-            return RT_OK;
-    }
+    RT_FAIL_IF(rt_jval_len(x.each) > RT_RECIPE_LOOPS, RT_E_INPUT, "recipe %s: %s: more than %d loops",
+               r->name, name, RT_RECIPE_LOOPS);
+    const size_t names = rt_jval_len(x.runs) > 0 ? (size_t)rt_jval_len(x.runs) : 1;
+    RT_TRY(rt_arena_alloc(&r->arena, &x.list, names * (size_t)(r->count + 1) * sizeof *x.list));
+    return expand_loops(&x);
 }
 
 rt_status rt_recipe_expand(rt_recipe *r) {

@@ -10,17 +10,29 @@
 
 enum { RT_RECIPE_LOOPS = 6 };
 
+/* In words that are hashed: where data are, and where results are. */
+#define RT_MARK_DATA "\x01"
+#define RT_MARK_DIR "\x02"
+
 /* Values of the loop variables of a command. */
 typedef struct rt_binding {
     const char *name[RT_RECIPE_LOOPS], *value[RT_RECIPE_LOOPS];
+    int place[RT_RECIPE_LOOPS]; /* of the value in its loop */
     int n;
 } rt_binding;
 
 typedef struct rt_recipe_node {
     rt_recipe_job job;
     rt_binding at;
-    int *needs; /* commands whose results it reads */
+    const char **words;     /* argv with marks */
+    const char *marked_dir; /* job.dir with marks */
+    int *needs;             /* commands whose results it reads */
     int nneeds;
+    int measures;     /* the command whose run it evaluates; -1: none */
+    double turn;      /* those of lower ones are run first, where the recipe says `order` */
+    bool here;        /* its run, or whatever it makes, is in this directory */
+    double seconds;   /* it took */
+    rt_jdoc *metrics; /* what it measured; NULL: nothing yet */
 } rt_recipe_node;
 
 struct rt_recipe {
@@ -30,6 +42,8 @@ struct rt_recipe {
     const char *name, *scale_name, *data_dir, *dir;
     rt_recipe_node *nodes;
     int count, cap;
+    int *order;    /* nodes as they are run */
+    rt_jdoc *kept; /* results.json of a time when commands were not kept; NULL: not needed */
 };
 
 /* A YAML text as a document; all scalars are texts. */
@@ -45,6 +59,18 @@ rt_status rt_recipe_is_on(rt_recipe *r, rt_jval object, bool *on) RT_MUST_CHECK;
 /* Do the two agree on every loop that both have? */
 bool rt_binding_agrees(const rt_binding *a, const rt_binding *b);
 const char *rt_jval_text(rt_jval object, const char *key); /* "" if absent */
-rt_status rt_recipe_done_path(const rt_recipe *r, const char *job, char **out) RT_MUST_CHECK;
+/* A text with the directories that its marks stand for. */
+rt_status rt_recipe_unmark(rt_recipe *r, const char *text, const char **out) RT_MUST_CHECK;
+/* Fills in r->order, and which commands are wanted. */
+rt_status rt_recipe_plan(rt_recipe *r) RT_MUST_CHECK;
+/* Every file or directory under ${data} that a wanted command names is there. */
+rt_status rt_recipe_find_data(rt_recipe *r) RT_MUST_CHECK;
+
+/* recipe_measured.c: what commands measured, from measured.json and from runs that are here. */
+rt_status rt_measured_load(rt_recipe *r) RT_MUST_CHECK;
+rt_status rt_measured_add(rt_recipe *r, int command, double seconds) RT_MUST_CHECK; /* it has just finished */
+rt_status rt_measured_write(const rt_recipe *r) RT_MUST_CHECK;
+/* What is at `path` in what the run of a command came to; false: not measured yet. The value may be null. */
+bool rt_measured_find(const rt_recipe *r, int command, const char *path, rt_jval *out);
 
 #endif

@@ -14,7 +14,7 @@
     var m = r.metrics || {}, e = m.evaluation || {};
     return {i: i, name: r.name, metrics: m, evaluation: e, sets: e.sets || {}, curves: e.curves || {}, average: m.average, log: r.log || {}, shown: true};
   });
-  var MEASURES = ['confidence', 'entropy', 'mutual_information', 'expected_entropy', 'epkl'];
+  var MEASURES = ['confidence', 'entropy', 'mutual_information', 'expected_entropy', 'epkl', 'differential_entropy', 'total_variance', 'knowledge_variance', 'data_variance'];
   var NAMES = {mutual_information: 'mutual information', expected_entropy: 'expected entropy', epkl: 'EPKL', nll: 'NLL', ece: 'ECE', brier: 'Brier score', rmse: 'RMSE', prr: 'PRR',
                nll_calibrated: 'NLL at best T', ece_calibrated: 'ECE at best T', flops: 'FLOP', training_seconds: 'training time, s', infer_seconds: 'prediction time, s'};
 
@@ -81,7 +81,7 @@
   /* Limits a little beyond the values. */
   function around(values) {
     var lo = Math.min.apply(null, values), hi = Math.max.apply(null, values), pad = Math.max((hi - lo) * 0.2, Math.abs(hi) * 0.02, 1e-6);
-    return {suggestedMin: lo - pad, suggestedMax: hi + pad};
+    return {suggestedMin: lo < 0 ? lo - pad : Math.max(0, lo - pad), suggestedMax: hi + pad}; /* what is never negative begins at 0 */
   }
   /* A box for one plot. build() gives a configuration, or null when there is nothing to draw for the runs that are shown. */
   function figure(id, title, build, kind, key) {
@@ -188,7 +188,7 @@
   var sections = {};
 
   sections.cost = function (id) {
-    var ys = ['accuracy', 'rmse', 'nll', 'brier', 'ece', 'prr'].filter(function (k) { return runs.some(function (r) { return isNumber(get(r.sets, ['test', k])); }); });
+    var ys = ['accuracy', 'balanced_accuracy', 'rmse', 'nll', 'brier', 'ece', 'prr', 'interval_error'].filter(function (k) { return runs.some(function (r) { return isNumber(get(r.sets, ['test', k])); }); });
     var xs = ['flops', 'parameters', 'training_seconds', 'infer_seconds'].filter(function (k) { return runs.some(function (r) { return isNumber(r.evaluation[k]) && r.evaluation[k] > 0; }); });
     if (!ys.length || !xs.length) return;
     choose(id, 'quality', ys);
@@ -214,33 +214,53 @@
       });
       ctx.restore();
     }};
-    figure(id, 'Test set', function () {
+    /* Intervals of the quality, as bars with ends. */
+    var bars = {id: 'bars', beforeDatasetsDraw: function (chart) {
+      var ctx = chart.ctx, scale = chart.scales.y;
+      ctx.save();
+      ctx.lineWidth = 1.5;
+      chart.data.datasets.forEach(function (d, i) {
+        var p = chart.getDatasetMeta(i).data[0];
+        if (!p || !d.band) return;
+        var lo = scale.getPixelForValue(d.band[0]), hi = scale.getPixelForValue(d.band[1]);
+        ctx.strokeStyle = d.borderColor;
+        ctx.beginPath();
+        [[p.x, lo, p.x, hi], [p.x - 5, lo, p.x + 5, lo], [p.x - 5, hi, p.x + 5, hi]].forEach(function (l) { ctx.moveTo(l[0], l[1]); ctx.lineTo(l[2], l[3]); });
+        ctx.stroke();
+      });
+      ctx.restore();
+    }};
+    figure(id, 'Test set; bars are 95 % intervals', function () {
       var y = choices[id].quality, x = choices[id].cost;
       var has = function (r) { return isNumber(get(r.sets, ['test', y])) && r.evaluation[x] > 0; };
-      return {type: 'scatter', plugins: [names], data: {datasets: shown(has).map(function (r) {
+      return {type: 'scatter', plugins: [bars, names], data: {datasets: shown(has).map(function (r) {
         var band = get(r.sets, ['test', 'interval', y]);
-        return line(r, [{x: r.evaluation[x], y: r.sets.test[y]}], {pointRadius: 6, pointHoverRadius: 7, showLine: false, tip: function () {
+        return line(r, [{x: r.evaluation[x], y: r.sets.test[y]}], {pointRadius: 6, pointHoverRadius: 7, showLine: false, band: Array.isArray(band) && some(band) ? band : null, tip: function () {
           return r.name + ': ' + label(y) + ' ' + text(r.sets.test[y]) + (band ? ' (' + text(band[0]) + ' to ' + text(band[1]) + ')' : '') + ', ' + label(x) + ' ' + text(r.evaluation[x]);
         }});
-      })}, options: {scales: {x: axis(label(x), {type: 'logarithmic', grace: '10%', ticks: {color: css('--dim'), maxRotation: 0, autoSkipPadding: 12, callback: function (v) { return /^[125]/.test(v.toExponential()) ? tick(v) : ''; }}}), y: axis(label(y), around(shown(has).map(function (r) { return r.sets.test[y]; })))},
+      })}, options: {scales: {x: axis(label(x), {type: 'logarithmic', grace: '10%', ticks: {color: css('--dim'), maxRotation: 0, autoSkipPadding: 12, callback: function (v) { return /^[125]/.test(v.toExponential()) ? tick(v) : ''; }}}), y: axis(label(y), around([].concat.apply([], shown(has).map(function (r) { return [r.sets.test[y]].concat((get(r.sets, ['test', 'interval', y]) || []).filter(isNumber)); }))))},
         interaction: {mode: 'nearest', axis: 'xy', intersect: true}, plugins: {tooltip: {callbacks: {title: function () { return ''; }, label: function (i) { return i.dataset.tip(i); }}}}}};
     }, 'wide');
   };
 
   sections.uncertainty = function (id) {
     var sets = ['test'].concat(unique([].concat.apply([], runs.map(function (r) { return Object.keys(r.sets).filter(function (k) { return /^ood:/.test(k); }); }))));
-    var has = function (r) { return sets.some(function (s) { return isNumber(get(r.sets, [s, 'expected_entropy'])) || isNumber(get(r.sets, [s, 'entropy'])); }); };
-    if (!runs.some(has)) return;
-    figure(id, 'Mean entropy by data set: data uncertainty (full) and knowledge uncertainty (pale)', function () {
-      var out = [];
-      shown(has).forEach(function (r) {
-        var knows = function (s) { return isNumber(get(r.sets, [s, 'mutual_information'])); };
-        out.push({label: r.name + ', data', stack: r.name, maxBarThickness: 56, backgroundColor: colour(r), data: sets.map(function (s) { var v = r.sets[s] || {}; return knows(s) ? v.expected_entropy : v.entropy; })});
-        out.push({label: r.name + ', knowledge', stack: r.name, maxBarThickness: 56, backgroundColor: fade(colour(r), .35), data: sets.map(function (s) { return knows(s) ? r.sets[s].mutual_information : null; })});
-      });
-      return {type: 'bar', data: {labels: sets.map(foreignName), datasets: out}, options: {interaction: {mode: 'nearest', axis: 'xy', intersect: true}, scales: {
-        x: {type: 'category', stacked: true, grid: {display: false}, ticks: {color: css('--dim')}}, y: axis('nats', {stacked: true, beginAtZero: true})}}};
-    }, 'wide low');
+    /* total, data and knowledge of either task */
+    [{title: 'Mean entropy', unit: 'nats', total: 'entropy', data: 'expected_entropy', knowledge: 'mutual_information'},
+     {title: 'Mean variance', unit: 'squared units of the target', total: 'total_variance', data: 'data_variance', knowledge: 'knowledge_variance'}].forEach(function (t) {
+      var has = function (r) { return sets.some(function (s) { return isNumber(get(r.sets, [s, t.total])); }); };
+      if (!runs.some(has)) return;
+      figure(id, t.title + ' by data set: data uncertainty (full) and knowledge uncertainty (pale)', function () {
+        var out = [], with_ = sets.filter(function (s) { return shown(has).some(function (r) { return isNumber(get(r.sets, [s, t.total])); }); });
+        shown(has).forEach(function (r) {
+          var knows = function (s) { return isNumber(get(r.sets, [s, t.knowledge])); };
+          out.push({label: r.name + ', data', stack: r.name, maxBarThickness: 56, backgroundColor: colour(r), data: with_.map(function (s) { var v = r.sets[s] || {}; return knows(s) ? v[t.data] : isNumber(v[t.total]) ? v[t.total] : null; })});
+          out.push({label: r.name + ', knowledge', stack: r.name, maxBarThickness: 56, backgroundColor: fade(colour(r), .35), data: with_.map(function (s) { return knows(s) ? r.sets[s][t.knowledge] : null; })});
+        });
+        return {type: 'bar', data: {labels: with_.map(foreignName), datasets: out}, options: {interaction: {mode: 'nearest', axis: 'xy', intersect: true}, scales: {
+          x: {type: 'category', stacked: true, grid: {display: false}, ticks: {color: css('--dim')}}, y: axis(t.unit, {stacked: true, beginAtZero: true})}}};
+      }, 'wide low');
+    });
   };
 
   sections.reliability = function (id) {
@@ -280,7 +300,7 @@
     var kinds = unique([].concat.apply([], runs.map(function (r) { return Object.keys(r.curves.histogram || {}); })));
     var foreign = unique([].concat.apply([], runs.map(function (r) {
       return [].concat.apply([], kinds.map(function (k) { return Object.keys(get(r.curves, ['histogram', k]) || {}).filter(function (s) { return /^ood:/.test(s); }); })); })));
-    var order = ['entropy', 'mutual_information', 'expected_entropy', 'epkl', 'confidence'], rank = function (k) { var i = order.indexOf(k); return i < 0 ? order.length : i; };
+    var order = ['entropy', 'mutual_information', 'expected_entropy', 'epkl', 'confidence', 'differential_entropy', 'total_variance', 'knowledge_variance', 'data_variance'], rank = function (k) { var i = order.indexOf(k); return i < 0 ? order.length : i; };
     kinds.sort(function (a, b) { return rank(a) - rank(b); });
     var name = function (k) { return k === 'confidence' ? '1 - confidence' : label(k); };
     choose(id, 'measure', kinds.map(function (k) { return [k, name(k)]; }));
@@ -344,7 +364,7 @@
     var kinds = unique([].concat.apply([], runs.map(function (r) { return Object.keys(r.sets).filter(function (k) { return /^shift:/.test(k) || (k === 'corrupt' && r.sets.corrupt.severity); }); })));
     var table = function (r, kind) { return kind === 'corrupt' ? get(r.sets, ['corrupt', 'severity']) : r.sets[kind]; };
     choose(id, 'shift', kinds.map(function (k) { return [k, k === 'corrupt' ? 'corruptions' : k.replace(/^shift:/, '')]; }));
-    ['accuracy', 'rmse', 'nll', 'brier', 'ece', 'entropy', 'mutual_information'].forEach(function (m) {
+    ['accuracy', 'rmse', 'nll', 'brier', 'ece', 'entropy', 'mutual_information', 'total_variance', 'knowledge_variance'].forEach(function (m) {
       if (!runs.some(function (r) { return kinds.some(function (k) { return some(get(table(r, k), [m])); }); })) return;
       figure(id, label(m), function () {
         var kind = choices[id].shift;
@@ -357,7 +377,7 @@
     });
   };
 
-  sections.corruptions = function (id) {
+  sections.corruptions = sections.classes = function (id) {
     var tabs = Array.prototype.slice.call(document.querySelectorAll('#' + id + ' .tab'));
     var pick = function () { tabs.forEach(function (t) { t.hidden = t.dataset.tab !== choices[id].metric; }); };
     choose(id, 'metric', tabs.map(function (t) { return t.dataset.tab; }), pick, tabs[0]);
@@ -463,6 +483,22 @@
     });
   }
 
+  /* Tables wider than the page say so, and a click goes on. */
+  function further(box) {
+    var caption = box.querySelector('caption'), go = make('button', {type: 'button', 'class': 'further'}, ['']);
+    if (!caption) return;
+    caption.appendChild(go);
+    var look = function () {
+      var hidden = box.scrollWidth <= box.clientWidth + 1 ? 0 : Array.prototype.filter.call(box.querySelectorAll('thead th'), function (th) { return th.offsetLeft + th.offsetWidth > box.scrollLeft + box.clientWidth + 1; }).length;
+      box.classList.toggle('more', hidden > 0);
+      go.textContent = hidden + (hidden === 1 ? ' more column \u2192' : ' more columns \u2192');
+    };
+    go.addEventListener('click', function () { box.scrollBy({left: box.clientWidth * 0.7, behavior: 'smooth'}); });
+    box.addEventListener('scroll', look, {passive: true});
+    if (window.ResizeObserver) new ResizeObserver(look).observe(box); /* a window of another width, a tab that opens */
+    look();
+  }
+
   /* ---- theme, runs shown, navigation, printing ---- */
   var button = document.getElementById('theme');
   function isDark() { return root.dataset.theme ? root.dataset.theme === 'dark' : window.matchMedia('(prefers-color-scheme: dark)').matches; }
@@ -562,6 +598,10 @@
       th.click();
       th.click();
     });
+    document.querySelectorAll('.scroll').forEach(function (box) {
+      var go = box.querySelector('.further');
+      if (box.offsetWidth && box.scrollWidth > box.clientWidth + 1 && !(go && go.offsetWidth)) bad.push('columns are hidden without a word: ' + box.getAttribute('aria-label'));
+    });
     links.forEach(function (a) { if (!document.querySelector(a.getAttribute('href'))) bad.push('dead link ' + a.getAttribute('href')); });
     if (root.scrollWidth > root.clientWidth) {
       bad.push('the page is ' + root.scrollWidth + ' wide in a window of ' + root.clientWidth);
@@ -580,6 +620,7 @@
   Object.keys(sections).forEach(function (id) { if (document.getElementById(id)) guarded(sections[id], id); });
   pump();
   document.querySelectorAll('table.sortable').forEach(sortable);
+  document.querySelectorAll('.scroll').forEach(further);
   var prefers = window.matchMedia('(prefers-color-scheme: dark)');
   if (prefers.addEventListener) prefers.addEventListener('change', themed);
   spy();

@@ -12,12 +12,13 @@
 #include <string.h>
 
 typedef struct section {
-    const char *id, *heading, *reading, *places;
+    const char *id, *heading, *reading, *regression, *places;
     rt_report_body body;
 } section;
 
 static const section sections[] = {
-#define RT_SECTION(id, heading, reading, places, body) {#id, heading, reading, places, rt_report_body_##body},
+#define RT_SECTION(id, heading, reading, regression, places, body)                                           \
+    {#id, heading, reading, regression, places, rt_report_body_##body},
 #include "report/sections.def"
 #undef RT_SECTION
 };
@@ -122,15 +123,34 @@ static bool is_wanted(const rt_report *p, const section *s) {
     return false;
 }
 
+/* Of which tasks are there runs? */
+static void find_tasks(const rt_report *p, bool *classes, bool *regression) {
+    *classes = *regression = false;
+    for (int i = 0; i < p->n; i++) {
+        const char *task = rt_report_text(p->runs[i].root, "evaluation/task");
+        *(task && strcmp(task, "regression") == 0 ? regression : classes) = true;
+    }
+}
+
+static void put_reading(const section *s, bool classes, bool regression, rt_str *out) {
+    const bool own = regression && s->regression;
+    rt_str_appendf(out, "<p class=\"reading\">%s", own && !classes ? s->regression : s->reading);
+    if (own && classes)
+        rt_str_appendf(out, "<br>Regressions: %s", s->regression);
+    rt_str_append(out, "</p>\n");
+}
+
 static rt_status put_sections(rt_report *p, rt_str *nav, rt_str *out) {
+    bool classes, regression;
+    find_tasks(p, &classes, &regression);
     for (int64_t i = 0; i < RT_COUNT(sections); i++) {
         const section *s = &sections[i];
         if (!is_wanted(p, s))
             continue;
         rt_str_appendf(nav, "<a href=\"#%s\">%s</a>", s->id, s->heading);
-        rt_str_appendf(
-            out, "<section id=\"%s\"><h2>%s</h2><p class=\"reading\">%s</p>\n<div class=\"plots\"></div>\n",
-            s->id, s->heading, s->reading);
+        rt_str_appendf(out, "<section id=\"%s\"><h2>%s</h2>", s->id, s->heading);
+        put_reading(s, classes, regression, out);
+        rt_str_append(out, "<div class=\"plots\"></div>\n");
         RT_TRY(s->body(p, out));
         rt_str_append(out, "</section>\n");
     }
@@ -167,6 +187,16 @@ static rt_status put_notices(const rt_report *p, rt_str *hint, rt_str *out) {
         rt_str_append(out, ". The page shows what is known of them; the rest comes with</p><pre>");
         rt_report_escape(out, rt_str_text(hint));
         rt_str_append(out, "</pre></div>\n");
+    }
+    for (int i = 0; i < p->n; i++) {
+        const char *doubt = rt_report_text(p->runs[i].root, "doubt");
+        if (!doubt)
+            continue;
+        rt_str_append(out, "<div class=\"notice\"><p>Training of ");
+        rt_report_run_tag(p, i, out);
+        rt_str_append(out, " is doubtful: ");
+        rt_report_escape(out, doubt);
+        rt_str_append(out, ".</p></div>\n");
     }
     if (!p->comparable)
         rt_str_append(out,
@@ -234,8 +264,7 @@ const rt_embedded *rt_report_asset(const char *name) {
     for (int i = 0; i < n; i++)
         if (strcmp(files[i].name, name) == 0)
             return &files[i];
-    RT_ASSERT(!"embedded");
-    return NULL;
+    return NULL; /* Chart.js, in a build without it */
 }
 
 static void fill(rt_str *page, const part *parts, int nparts) {
@@ -254,7 +283,16 @@ static void fill(rt_str *page, const part *parts, int nparts) {
     rt_str_append_n(page, at, (size_t)(end - at));
 }
 
-enum { TITLE, SUMMARY, HEADLINE, NOTICES, NAV, LEGEND, SECTIONS, DATA, TEXTS };
+enum { TITLE, SUMMARY, HEADLINE, NOTICES, NAV, LEGEND, SECTIONS, UNITS, DATA, TEXTS };
+
+static void put_units(const rt_report *p, rt_str *out) {
+    bool classes, regression;
+    find_tasks(p, &classes, &regression);
+    rt_str_append(out, classes ? "Uncertainties are in nats"
+                               : "Uncertainties are variances in squared units of the target");
+    rt_str_append(out,
+                  classes && regression ? ", of regressions variances in squared units of the target." : ".");
+}
 
 static rt_status render(rt_report *p, rt_str text[TEXTS], rt_report_result *result, rt_str *page) {
     put_title(p, &text[TITLE]);
@@ -263,11 +301,15 @@ static rt_status render(rt_report *p, rt_str text[TEXTS], rt_report_result *resu
     RT_TRY(put_notices(p, &result->hint, &text[NOTICES]));
     put_legend(p, &text[LEGEND]);
     RT_TRY(put_sections(p, &text[NAV], &text[SECTIONS]));
+    put_units(p, &text[UNITS]);
     RT_TRY(rt_report_data(p, &text[DATA]));
     for (int i = 0; i < TEXTS; i++)
         RT_TRY(rt_str_status(&text[i]));
     const rt_embedded *css = rt_report_asset("page.css"), *script = rt_report_asset("page.js"),
                       *chart = rt_report_asset("chart.min.js");
+    RT_FAIL_IF(!chart, RT_E_UNSUPPORTED,
+               "this program was built without Chart.js, which reports need; install it (Debian: "
+               "libjs-chart.js) and build again");
 #define TEXT(i) rt_str_text(&text[i]), text[i].len
     const part parts[] = {{"TITLE", TEXT(TITLE)},
                           {"SUMMARY", TEXT(SUMMARY)},
@@ -276,6 +318,7 @@ static rt_status render(rt_report *p, rt_str text[TEXTS], rt_report_result *resu
                           {"NAV", TEXT(NAV)},
                           {"LEGEND", TEXT(LEGEND)},
                           {"SECTIONS", TEXT(SECTIONS)},
+                          {"UNITS", TEXT(UNITS)},
                           {"DATA", TEXT(DATA)},
                           {"VERSION", RT_VERSION, sizeof RT_VERSION - 1},
                           {"STYLE", css->data, css->bytes},
@@ -323,7 +366,15 @@ rt_status rt_report_write(const char *path, rt_report_result *result, const char
     rt_str_init(&page);
     rt_status st = rt_report_render(&page, result, runs, n, o);
     if (st == RT_OK)
-        st = rt_file_write_atomic(path, rt_str_text(&page), page.len);
+        st = rt_file_write_text(path, &page);
     rt_str_deinit(&page);
     return st;
+}
+
+void rt_report_result_write(const rt_report_result *r, const char *out, rt_json *j) {
+    rt_json_str(j, "out", out);
+    rt_json_i64(j, "bytes", (int64_t)r->bytes);
+    rt_json_i64(j, "runs", r->runs);
+    rt_json_i64(j, "evaluated", r->evaluated);
+    rt_json_i64(j, "pictures_left_out", r->pictures_left_out);
 }

@@ -7,6 +7,8 @@
 #ifndef RT_REPORT_REPORT_H
 #define RT_REPORT_REPORT_H
 
+#include "base/embed.h"
+#include "base/json.h"
 #include "base/str.h"
 
 enum { RT_REPORT_RUNS_MAX = 64 };
@@ -22,6 +24,7 @@ typedef struct rt_report_result {
     rt_str hint; /* the `retort eval` command for runs without an evaluation; empty if there are none */
 } rt_report_result;
 
+void rt_report_result_write(const rt_report_result *r, const char *out, rt_json *j); /* keys of an open object */
 void rt_report_result_deinit(rt_report_result *r);
 
 /* The page as text. Fails with RT_E_INPUT, naming file and place, for a path that is no run and for files that are not what they should
@@ -31,5 +34,12 @@ rt_status rt_report_render(rt_str *page, rt_report_result *result, const char *c
 /* Renders and replaces `path`. */
 rt_status rt_report_write(const char *path, rt_report_result *result, const char *const *runs, int n,
                           rt_report_options o) RT_MUST_CHECK;
+
+/* ---- for other pages ---- */
+
+/* Text for HTML and quoted attributes: whatever it holds, it is text. */
+void rt_report_escape(rt_str *out, const char *text);
+/* Style, script and frame that the program carries: page.css, ... */
+const rt_embedded *rt_embedded_page(int *count);
 
 #endif

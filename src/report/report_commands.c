@@ -53,6 +53,8 @@ static void put_repeat(const rt_report_run *r, rt_str *out) {
     rt_str_appendf(&config, "%s-again", r->path);
     rt_str_append_shell(&words, rt_str_text(&config));
     put_command("the same training again", rt_str_text(&words), out);
+    rt_str_fail(out, config.st);
+    rt_str_fail(out, words.st);
     rt_str_deinit(&words);
     rt_str_deinit(&config);
 }

@@ -71,7 +71,7 @@ static void put(rt_json *j, const char *key, rt_jval v, int64_t limit) {
 
 static void put_log(rt_json *j, const rt_report_log *log, int64_t limit) {
     rt_json_object_begin(j, "log");
-    for (int c = 0; c < rt_report_log_column_count(); c++) {
+    for (int c = 0; log->rows > 0 && c < rt_report_log_column_count(); c++) {
         const double *column = log->values + c * log->rows;
         bool any = false;
         for (int64_t i = 0; i < log->rows; i++)

@@ -64,7 +64,6 @@ bool rt_report_any(const rt_report *p,
                    const char *path); /* of any run; "log/NAME" looks at columns of the log */
 
 /* ---- text (report_text.c) ---- */
-void rt_report_escape(rt_str *out, const char *text);                /* for HTML text and quoted attributes */
 void rt_report_script_safe(rt_str *out, const char *json, size_t n); /* '<' of JSON text as \u003c */
 void rt_report_base64(rt_str *out, const uint8_t *data, size_t n);
 void rt_report_si(rt_str *out, double v); /* 1.23 M */
@@ -82,6 +81,7 @@ typedef rt_status (*rt_report_body)(rt_report *p, rt_str *out);
 rt_status rt_report_body_none(rt_report *p, rt_str *out) RT_MUST_CHECK;
 rt_status rt_report_body_results(rt_report *p, rt_str *out) RT_MUST_CHECK;
 rt_status rt_report_body_uncertainty(rt_report *p, rt_str *out) RT_MUST_CHECK;
+rt_status rt_report_body_classes(rt_report *p, rt_str *out) RT_MUST_CHECK;
 rt_status rt_report_body_roc(rt_report *p, rt_str *out) RT_MUST_CHECK;
 rt_status rt_report_body_corruptions(rt_report *p, rt_str *out) RT_MUST_CHECK;
 rt_status rt_report_body_average(rt_report *p, rt_str *out) RT_MUST_CHECK;
@@ -91,7 +91,6 @@ rt_status rt_report_body_matrices(rt_report *p, rt_str *out) RT_MUST_CHECK;
 rt_status rt_report_body_commands(rt_report *p, rt_str *out) RT_MUST_CHECK;
 
 /* ---- embedded files: page.html, page.css, page.js, chart.min.js ---- */
-const rt_embedded *rt_embedded_page(int *count);
 const rt_embedded *rt_report_asset(const char *name);
 
 #endif

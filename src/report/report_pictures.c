@@ -36,12 +36,14 @@ static rt_status picture_read(rt_report *p, const rt_report_run *r, const char *
     char *path = NULL;
     uint8_t *data = NULL;
     size_t n = 0;
+    bool found;
     rt_status st;
     rt_str_init(&out->url);
     *there = false;
     RT_TRY_GOTO(check_name(r, file));
     RT_TRY_GOTO(rt_path_join(&path, r->path, file));
-    if (!rt_file_exists(path))
+    RT_TRY_GOTO(rt_file_find(path, &found));
+    if (!found)
         goto done;
     RT_TRY_GOTO(rt_file_read(path, PICTURE_MAX, &data, &n));
     if (n < 33 || memcmp(data, magic, sizeof magic) != 0)
@@ -88,6 +90,7 @@ static rt_status put_figure(rt_report *p, const rt_report_run *r, const char *fi
         rt_str_append(out, caption);
         rt_str_append(out, "</figure>");
     }
+    rt_str_fail(out, pic.url.st);
     rt_str_deinit(&pic.url);
     return st;
 }
@@ -126,6 +129,8 @@ rt_status rt_report_body_maps(rt_report *p, rt_str *out) {
             rt_str_init(&title);
             rt_str_appendf(&title, "%s uncertainty", kinds[k]);
             st = put_figure(p, &p->runs[r], file, rt_str_text(&title), rt_str_text(&caption), out);
+            rt_str_fail(out, title.st);
+            rt_str_fail(out, caption.st);
             rt_str_deinit(&title);
             if (st != RT_OK)
                 goto done;
@@ -157,6 +162,7 @@ rt_status rt_report_body_matrices(rt_report *p, rt_str *out) {
                 rt_str_appendf(&title, "%s: permutation of %s, model %lld", p->runs[r].name,
                                name ? name : "?", (long long)i + 1);
                 rt_status st = put_figure(p, &p->runs[r], file, rt_str_text(&title), "", out);
+                rt_str_fail(out, title.st);
                 rt_str_deinit(&title);
                 RT_TRY(st);
             }
@@ -241,6 +247,7 @@ static rt_status doubtful_run(rt_report *p, int run, rt_str *out) {
             put_tile(root, rt_jval_at(items, i), run, i, columns, rows, aspect, out);
         rt_str_append(out, "</div>\n");
     }
+    rt_str_fail(out, pic.url.st);
     rt_str_deinit(&pic.url);
     return st;
 }

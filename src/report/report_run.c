@@ -34,7 +34,9 @@ static rt_status read_optional(const char *dir, const char *name, size_t max, ch
     *text = NULL;
     *n = 0;
     RT_TRY(rt_path_join(path, dir, name));
-    return rt_file_exists(*path) ? rt_file_read(*path, max, text, n) : RT_OK;
+    bool found;
+    RT_TRY(rt_file_find(*path, &found));
+    return found ? rt_file_read(*path, max, text, n) : RT_OK;
 }
 
 static rt_status read_metrics(rt_report_run *r) {
@@ -159,8 +161,9 @@ static rt_status config_value(const char **out, rt_arena *arena, const char *tex
         rt_jdoc *doc = NULL;
         const char *quoted = NULL;
         rt_status st = RT_OK;
-        if (*value == '"' && rt_jdoc_parse(&doc, value, n, key) == RT_OK &&
-            rt_jval_str(rt_jdoc_root(doc), &quoted)) {
+        if (*value == '"')
+            st = rt_jdoc_parse(&doc, value, n, key);
+        if (doc && rt_jval_str(rt_jdoc_root(doc), &quoted)) {
             st = rt_arena_strdup(arena, out, quoted);
         } else if (*value != '"') {
             char *copy;
@@ -171,7 +174,7 @@ static rt_status config_value(const char **out, rt_arena *arena, const char *tex
             }
         }
         rt_jdoc_destroy(&doc);
-        return st;
+        return st == RT_E_INPUT ? RT_OK : st;
     }
     return RT_OK;
 }

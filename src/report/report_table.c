@@ -12,15 +12,7 @@
 #include <string.h>
 
 typedef enum format { FORMAT_number, FORMAT_count, FORMAT_seconds, FORMAT_relative } format;
-typedef enum table_id {
-    TABLE_quality,
-    TABLE_cost,
-    TABLE_trained,
-    TABLE_alone,
-    TABLE_against,
-    TABLE_corrupt,
-    TABLE_none
-} table_id;
+typedef enum table_id { TABLE_cost, TABLE_trained, TABLE_against } table_id;
 enum { COLUMNS_MAX = 64 };
 
 typedef struct column {
@@ -53,9 +45,7 @@ static rt_status join(rt_arena *a, const char **out, const char *first, const ch
     rt_str_append(&text, first);
     rt_str_append(&text, second);
     rt_str_append(&text, third);
-    rt_status st = rt_str_status(&text);
-    if (st == RT_OK)
-        st = rt_arena_strdup(a, out, rt_str_text(&text));
+    rt_status st = rt_arena_text(a, out, &text);
     rt_str_deinit(&text);
     return st;
 }
@@ -112,11 +102,44 @@ static rt_status add_known(columns *t, table_id table) {
     return RT_OK;
 }
 
-static bool is_known(const char *path) {
-    for (int64_t i = 0; i < RT_COUNT(known); i++)
-        if (strcmp(known[i].column.path, path) == 0)
+static bool has_column(const columns *t, const char *path) {
+    for (int i = 0; i < t->n; i++)
+        if (strcmp(t->at[i].path, path) == 0)
             return true;
     return false;
+}
+
+/* Metrics of eval/metrics.def that are `wanted`, at `dir`/NAME`end`. */
+static rt_status add_metrics(columns *t, const char *dir, const char *end, const char *heading,
+                             bool (*wanted)(const rt_metric_info *m)) {
+    const rt_metric_info *list;
+    const int n = rt_metric_list(&list);
+    for (int i = 0; i < n; i++) {
+        column c = {.meaning = list[i].meaning, .direction = list[i].better};
+        if (!wanted(&list[i]))
+            continue;
+        RT_TRY(join(&t->page->arena, &c.path, dir, list[i].name, end));
+        RT_TRY(join(&t->page->arena, &c.heading, list[i].heading, heading, ""));
+        if (!has_column(t, c.path)) /* both tasks have an NLL */
+            RT_TRY(add_column(t, c));
+    }
+    return RT_OK;
+}
+
+static bool is_quality(const rt_metric_info *m) {
+    return m->usual && m->better != 0;
+}
+
+static bool is_further(const rt_metric_info *m) {
+    return !is_quality(m);
+}
+
+static bool is_accuracy(const rt_metric_info *m) {
+    return strcmp(m->name, "accuracy") == 0;
+}
+
+static bool is_followed(const rt_metric_info *m) {
+    return m->followed && m->better != 0;
 }
 
 /* ---- writing ---- */
@@ -265,28 +288,32 @@ static rt_status known_table(rt_report *p, table_id table, const char *caption, 
 
 /* ---- sections ---- */
 
-/* AUROC of each foreign data set by entropy: the measure every model has. */
-static rt_status add_foreign(columns *t, const char *what, const char *heading) {
+/* AUROC of each foreign data set by the total uncertainty: the measure every model has. */
+static rt_status add_foreign(columns *t) {
+    static const char *const measures[][2] = {{"entropy", " by entropy"}, {"total_variance", " by variance"}};
     const char **sets;
     int n;
     RT_TRY(rt_report_keys(t->page, "evaluation/sets", "ood:", &sets, &n));
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < 2 * n; i++) {
+        const char *const *measure = measures[i % 2];
         column c = {.direction = 1,
-                    .meaning =
-                        "area under the ROC curve of telling this data set from the test set by entropy"};
-        RT_TRY(join(&t->page->arena, &c.path, "evaluation/sets/", sets[i], what));
-        RT_TRY(join(&t->page->arena, &c.heading, heading, sets[i] + 4, ""));
+                    .meaning = "area under the ROC curve of telling this data set from the test set"};
+        RT_TRY(join(&t->page->arena, &c.path, "evaluation/sets/", sets[i / 2], "/auroc/"));
+        RT_TRY(join(&t->page->arena, &c.path, c.path, measure[0], ""));
+        RT_TRY(join(&t->page->arena, &c.heading, "AUROC ", sets[i / 2] + 4, measure[1]));
         RT_TRY(add_column(t, c));
     }
     return RT_OK;
 }
 
 rt_status rt_report_body_results(rt_report *p, rt_str *out) {
-    columns t = {.page = p};
-    RT_TRY(add_known(&t, TABLE_quality));
-    RT_TRY(add_foreign(&t, "/auroc/entropy", "AUROC "));
-    RT_TRY(add_known(&t, TABLE_cost));
-    put_table(&t, "Test set and cost; 95 % intervals below the values", true, out);
+    columns t = {.page = p}, cost = {.page = p};
+    RT_TRY(add_metrics(&t, "evaluation/sets/test/", "", "", is_quality));
+    RT_TRY(add_metrics(&t, "evaluation/sets/corrupt/", "_corrupted", ", corrupted", is_accuracy));
+    RT_TRY(add_foreign(&t));
+    put_table(&t, "Test set; 95 % intervals below the values", true, out);
+    RT_TRY(add_known(&cost, TABLE_cost));
+    put_table(&cost, "Cost", false, out);
     RT_TRY(known_table(p, TABLE_against, "Agreement with the teacher", out));
     for (int r = 0; r < p->n; r++)
         if (!rt_report_find(p->runs[r].root, "evaluation"))
@@ -295,23 +322,12 @@ rt_status rt_report_body_results(rt_report *p, rt_str *out) {
 }
 
 rt_status rt_report_body_uncertainty(rt_report *p, rt_str *out) {
-    columns t = {.page = p};
-    const rt_metric_info *list;
-    int n = rt_metric_list(&list);
-    for (int i = 0; i < n; i++) {
-        column c = {.meaning = list[i].meaning};
-        RT_TRY(join(&p->arena, &c.path, "evaluation/sets/test/", list[i].name, ""));
-        if (is_known(c.path))
-            continue;
-        RT_TRY(in_words(&p->arena, &c.heading, "", list[i].name));
-        bool twice = false;
-        for (int k = 0; k < t.n; k++)
-            twice = twice || strcmp(t.at[k].path, c.path) == 0;
-        if (!twice)
-            RT_TRY(add_column(&t, c));
-    }
+    columns t = {.page = p}, alone = {.page = p};
+    RT_TRY(add_metrics(&t, "evaluation/sets/test/", "", "", is_further));
     put_table(&t, "Further measures of the test set", false, out);
-    return known_table(p, TABLE_alone, "Members judged alone: mean, least to greatest", out);
+    RT_TRY(add_metrics(&alone, "evaluation/sets/test/single/", "", "", is_quality));
+    put_table(&alone, "Members judged alone: mean, least to greatest", false, out);
+    return RT_OK;
 }
 
 static rt_status measures_table(rt_report *p, const char *dir, const char *group, const char *caption,
@@ -397,34 +413,34 @@ static rt_status corruption_row(rt_report *p, const char *kind, const char *metr
 }
 
 rt_status rt_report_body_corruptions(rt_report *p, rt_str *out) {
-    static const struct {
-        const char *metric, *caption;
-        bool higher;
-    } tables[] = {{"accuracy", "Accuracy by kind of corruption, mean over severities", true},
-                  {"nll", "NLL by kind of corruption, mean over severities", false},
-                  {"brier", "Brier score by kind of corruption, mean over severities", false},
-                  {"ece", "ECE by kind of corruption, mean over severities", false}};
-    const char **kinds;
+    columns all = {.page = p};
+    const rt_metric_info *list;
+    const int metrics = rt_metric_list(&list);
+    const char **kinds, *path;
     int n;
-    RT_TRY(known_table(p, TABLE_corrupt, "Means over all corruptions", out));
+    RT_TRY(add_metrics(&all, "evaluation/sets/corrupt/", "_corrupted", "", is_followed));
+    put_table(&all, "Means over all corruptions", false, out);
     RT_TRY(rt_report_keys(p, "evaluation/sets/corrupt/types", "", &kinds, &n));
-    for (int64_t i = 0; i < RT_COUNT(tables); i++) {
-        rt_str_appendf(out,
-                       "<div class=\"scroll tab\" data-tab=\"%s\" tabindex=\"0\" role=\"region\" "
-                       "aria-label=\"%s\"><table class=\"sortable\"><caption><span>%s</span></caption>"
-                       "<thead><tr><th scope=\"col\" class=\"name\">corruption</th>",
-                       tables[i].metric, tables[i].caption, tables[i].caption);
+    for (int i = 0; i < metrics; i++) {
+        RT_TRY(join(&p->arena, &path, "evaluation/sets/corrupt/types/*/", list[i].name, ""));
+        if (!is_followed(&list[i]) || !rt_report_any(p, path) || rt_metric_find(list[i].name, false) < i)
+            continue;
+        rt_str_appendf(
+            out,
+            "<div class=\"scroll tab\" data-tab=\"%s\" tabindex=\"0\" role=\"region\" "
+            "aria-label=\"%s\"><table class=\"sortable\"><caption><span>%s by kind of corruption, mean over "
+            "severities</span></caption><thead><tr><th scope=\"col\" class=\"name\">corruption</th>",
+            list[i].name, list[i].heading, list[i].heading);
         for (int r = 0; r < p->n; r++) {
             if (!rt_report_find(p->runs[r].root, "evaluation/sets/corrupt"))
                 continue;
-            rt_str_appendf(out, "<th scope=\"col\" class=\"num\" data-direction=\"%d\">",
-                           tables[i].higher ? 1 : -1);
+            rt_str_appendf(out, "<th scope=\"col\" class=\"num\" data-direction=\"%d\">", list[i].better);
             rt_report_run_tag(p, r, out);
             rt_str_append(out, "</th>");
         }
         rt_str_append(out, "</tr></thead><tbody>");
         for (int k = 0; k < n; k++)
-            RT_TRY(corruption_row(p, kinds[k], tables[i].metric, tables[i].higher, out));
+            RT_TRY(corruption_row(p, kinds[k], list[i].name, list[i].better > 0, out));
         rt_str_append(out, "</tbody></table></div>\n");
     }
     return RT_OK;
@@ -527,51 +543,89 @@ rt_status rt_report_body_average(rt_report *p, rt_str *out) {
 
 /* ---- headline ---- */
 
-static void card(const rt_report *p, const char *label, const column *c, rt_str *out) {
+typedef struct card {
+    column column;
+    const char *label;
+    int run;
+    double value;
+} card;
+
+/* The best run of a column; false: no run has a number there. */
+static bool best_of(const rt_report *p, const column *c, int *run, double *value) {
     int count;
-    double v, best = column_extreme(p, c, c->direction, &count);
+    double v;
+    *value = column_extreme(p, c, c->direction, &count);
     for (int r = 0; r < p->n && count > 0; r++)
-        if (rt_report_number(p->runs[r].root, c->path, &v) && v == best) {
-            rt_str_appendf(out, "<div class=\"card\"><dt>%s</dt><dd><span class=\"value\">", label);
-            put_number(out, v, c->format);
-            rt_str_append(out, "</span>");
-            rt_report_run_tag(p, r, out);
-            rt_str_append(out, "</dd></div>");
-            return;
+        if (rt_report_number(p->runs[r].root, c->path, &v) && v == *value) {
+            *run = r;
+            return true;
         }
+    return false;
+}
+
+/* Whoever tells any foreign set from the test set best, by whatever measure: both are named. */
+static rt_status foreign_card(rt_report *p, card *best) {
+    const char **sets, **measures, *dir;
+    int nsets, n, run;
+    double v;
+    best->value = NAN;
+    RT_TRY(rt_report_keys(p, "evaluation/sets", "ood:", &sets, &nsets));
+    for (int i = 0; i < nsets; i++) {
+        RT_TRY(join(&p->arena, &dir, "evaluation/sets/", sets[i], "/auroc"));
+        RT_TRY(rt_report_keys(p, dir, "", &measures, &n));
+        for (int k = 0; k < n; k++) {
+            column c = {.direction = 1, .format = FORMAT_number};
+            RT_TRY(join(&p->arena, &c.path, dir, "/", measures[k]));
+            if (!best_of(p, &c, &run, &v) || !(isnan(best->value) || v > best->value))
+                continue;
+            *best = (card){.column = c, .run = run, .value = v};
+            RT_TRY(in_words(&p->arena, &best->label, " by ", measures[k]));
+            RT_TRY(join(&p->arena, &best->label, "finds foreign data best: ", sets[i] + 4, best->label));
+            RT_TRY(join(&p->arena, &best->label, best->label, " (AUROC)", ""));
+        }
+    }
+    return RT_OK;
+}
+
+static void put_card(const rt_report *p, const card *c, rt_str *out) {
+    rt_str_append(out, "<div class=\"card\"><dt>");
+    rt_report_escape(out, c->label);
+    rt_str_append(out, "</dt><dd><span class=\"value\">");
+    put_number(out, c->value, c->column.format);
+    rt_str_append(out, "</span>");
+    rt_report_run_tag(p, c->run, out);
+    rt_str_append(out, "</dd></div>");
 }
 
 rt_status rt_report_headline(rt_report *p, rt_str *out) {
-    static const struct {
-        const char *label, *path;
-    } cards[] = {{"highest accuracy", "evaluation/sets/test/accuracy"},
-                 {"lowest RMSE", "evaluation/sets/test/rmse"},
-                 {"lowest NLL", "evaluation/sets/test/nll"},
-                 {"best calibrated (ECE)", "evaluation/sets/test/ece"},
-                 {"finds its errors best (PRR)", "evaluation/sets/test/prr"},
-                 {"fewest FLOP", "evaluation/flops"}};
-    int evaluated = 0;
+    static const card cards[] = {
+        {{.path = "evaluation/sets/test/accuracy", .direction = 1}, "highest accuracy", 0, 0},
+        {{.path = "evaluation/sets/test/rmse", .direction = -1}, "lowest RMSE", 0, 0},
+        {{.path = "evaluation/sets/test/nll", .direction = -1}, "lowest NLL", 0, 0},
+        {{.path = "evaluation/sets/test/ece", .direction = -1}, "best calibrated (ECE)", 0, 0},
+        {{.path = "evaluation/sets/test/interval_error", .direction = -1},
+         "best intervals (interval error)",
+         0,
+         0},
+        {{.path = "evaluation/sets/test/prr", .direction = 1}, "finds its errors best (PRR)", 0, 0},
+        {{.path = "evaluation/flops", .direction = -1, .format = FORMAT_count}, "fewest FLOP", 0, 0}};
+    card all[RT_COUNT(cards) + 1];
+    int n = 0, evaluated = 0;
     for (int r = 0; r < p->n; r++)
         evaluated += rt_report_find(p->runs[r].root, "evaluation") != NULL;
     if (evaluated == 0 || !p->comparable)
         return RT_OK;
-    rt_str_append(out, "<dl class=\"cards\">");
-    for (int64_t i = 0; i < RT_COUNT(cards); i++)
-        for (int64_t k = 0; k < RT_COUNT(known); k++)
-            if (strcmp(known[k].column.path, cards[i].path) == 0) {
-                card(p, cards[i].label, &known[k].column, out);
-                break;
-            }
-    columns foreign = {.page = p};
-    RT_TRY(add_foreign(&foreign, "/auroc/entropy", "finds foreign data best: "));
-    for (int i = 0; i < RT_MIN(foreign.n, 1); i++) {
-        rt_str label;
-        rt_str_init(&label);
-        rt_report_escape(&label, foreign.at[i].heading);
-        rt_str_append(&label, " (AUROC)");
-        card(p, rt_str_text(&label), &foreign.at[i], out);
-        rt_str_deinit(&label);
+    for (int64_t i = 0; i < RT_COUNT(cards); i++) {
+        all[n] = cards[i];
+        n += best_of(p, &all[n].column, &all[n].run, &all[n].value);
     }
+    all[n] = (card){.label = NULL};
+    RT_TRY(foreign_card(p, &all[n]));
+    n += all[n].label != NULL;
+    /* One row, or two of nearly equal length: none of them stands alone. */
+    rt_str_appendf(out, "<dl class=\"cards\" style=\"--across:%d\">", n <= 5 ? n : (n + 1) / 2);
+    for (int i = 0; i < n; i++)
+        put_card(p, &all[i], out);
     rt_str_append(out, "</dl>\n");
     return RT_OK;
 }

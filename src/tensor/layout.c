@@ -79,6 +79,20 @@ size_t rt_desc_bytes(const rt_desc *d) {
     return (size_t)rt_desc_elems(d) * rt_dtype_size(d->dtype);
 }
 
+static bool first_is_outermost(rt_layout l) {
+    return layouts[l].order != ORDER_IOHWOI && layouts[l].order != ORDER_WINO;
+}
+
+bool rt_desc_divide(const rt_desc *d, int64_t n, rt_desc *part) {
+    *part = *d;
+    if (n == 1)
+        return true;
+    if (n < 1 || d->shape.rank < 1 || d->shape.d[0] % n != 0)
+        return false;
+    part->shape.d[0] /= n;
+    return first_is_outermost(d->layout) && part->shape.d[0] % layouts[d->layout].b0 == 0;
+}
+
 int64_t rt_desc_index4(const rt_desc *d, int64_t i0, int64_t i1, int64_t i2, int64_t i3) {
     RT_ASSERT(d->shape.rank == 4);
     int64_t b0 = layouts[d->layout].b0, b1 = layouts[d->layout].b1;

@@ -72,6 +72,9 @@ rt_desc rt_desc_make(rt_dtype t, rt_shape s, rt_layout l);
 bool rt_desc_equal(const rt_desc *a, const rt_desc *b);
 int64_t rt_desc_elems(const rt_desc *d); /* stored elements, padding included */
 size_t rt_desc_bytes(const rt_desc *d);  /* stored bytes, padding included */
+/* Axis 0 in n equal parts: true if they lie in memory one behind the other, each as *part describes it. False where
+ * a part would begin within a block, or where another axis is outermost, however well the sizes agree. */
+bool rt_desc_divide(const rt_desc *d, int64_t n, rt_desc *part);
 /* Position of logical element (i0, i1, i2, i3) of a 4-D desc in memory, in elements; not of W_WINO*. */
 int64_t rt_desc_index4(const rt_desc *d, int64_t i0, int64_t i1, int64_t i2, int64_t i3);
 

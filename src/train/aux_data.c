@@ -13,8 +13,11 @@
 
 /* Rows of any shape and type, as floats of the data set's shape. */
 static rt_status load_rows(rt_aux *a, const rt_dataset *d, const rt_config *c) {
-    RT_TRY(
-        rt_dataset_open(&a->source, c->aux, (rt_data_options){.seed = (uint64_t)c->seed, .limit = c->limit}));
+    rt_data_options how = rt_config_data(c);
+    const rt_data_like like = rt_dataset_like(d);
+    how.unlabelled = true;
+    how.like = like.table ? &like : NULL;
+    RT_TRY(rt_dataset_open(&a->source, c->aux, how));
     const rt_part *p =
         rt_dataset_train(a->source)->n > 0 ? rt_dataset_train(a->source) : rt_dataset_test(a->source);
     RT_FAIL_IF(p->n < 1, RT_E_INPUT, "--aux: %s has no rows", c->aux);

@@ -8,8 +8,8 @@
  *     member-000.values  F32 (floats)        weights
  *     member-000.state   F32 (state floats)  of the optimiser
  *     member-000.best    F32 (floats)        absent before the first validation, or when the last are kept
- *     numbers            F64 (members, 5)    loss sum and rows right in this epoch; loss, accuracy and epoch
- *                                            of the weights to keep
+ *     numbers            F64 (members, 6)    loss sum and rows right in this epoch; loss, accuracy and epoch
+ *                                            of the weights to keep; lowest training loss of an epoch
  *
  * The metadata has the counters, the hashes of configuration and data, and a SHA-256 of everything: a
  * checkpoint with one wrong bit is refused. It is read as untrusted input: every name, type, shape and
@@ -21,8 +21,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NUMBERS = 5, NAME_MAX_LEN = 32 };
-static const char FORMAT[] = "retort checkpoint 1";
+enum { NUMBERS = 6, NAME_MAX_LEN = 32 };
+static const char FORMAT[] = "retort checkpoint 2";
 static const char *const parts[] = {"values", "state", "best"};
 
 static void tensor_name(char out[NAME_MAX_LEN], int member, int part) {
@@ -30,8 +30,8 @@ static void tensor_name(char out[NAME_MAX_LEN], int member, int part) {
 }
 
 static double *number_at(const rt_progress_state *at, int member, int i) {
-    double *const rows[NUMBERS] = {at->loss_sum, at->correct, at->kept_loss, at->kept_accuracy,
-                                   at->kept_epoch};
+    double *const rows[NUMBERS] = {at->loss_sum,      at->correct,    at->kept_loss,
+                                   at->kept_accuracy, at->kept_epoch, at->lowest};
     return &rows[i][member];
 }
 

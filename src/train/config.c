@@ -117,6 +117,7 @@ static const size_t offsets[P_COUNT] = {
 struct rt_config_state {
     rt_arena text;
     uint8_t from[P_COUNT];
+    bool saved; /* of a run: what its file does not have did not exist then */
 };
 
 int rt_config_list(const rt_param_info **out) {
@@ -166,9 +167,7 @@ static rt_status store_item(rt_config *c, const char **field, const char *value)
     rt_str all;
     rt_str_init(&all);
     rt_str_appendf(&all, "%s\n%s", *field, value);
-    rt_status st = rt_str_status(&all);
-    if (st == RT_OK)
-        st = rt_arena_strdup(&c->state->text, field, rt_str_text(&all));
+    rt_status st = rt_arena_text(&c->state->text, field, &all);
     rt_str_deinit(&all);
     return st;
 }
@@ -262,7 +261,7 @@ static const struct {
     {RT_VERB_TRAIN, "train"},     {RT_VERB_EVAL, "eval"},       {RT_VERB_PREDICT, "predict"},
     {RT_VERB_DATA, "data"},       {RT_VERB_INFO, "info"},       {RT_VERB_BENCH, "bench"},
     {RT_VERB_DISTILL, "distill"}, {RT_VERB_AVERAGE, "average"}, {RT_VERB_REPORT, "report"},
-    {RT_VERB_RECIPE, "recipe"},
+    {RT_VERB_RECIPE, "recipe"},   {RT_VERB_EXPORT, "export"},   {RT_VERB_CALIBRATE, "calibrate"},
 };
 
 static int find_key(const char *key) {
@@ -346,6 +345,10 @@ rt_status rt_config_set(rt_config *c, unsigned verb, const char *key, const char
     return RT_OK;
 }
 
+void rt_config_mark_saved(rt_config *c) {
+    c->state->saved = true;
+}
+
 bool rt_config_is_set(const rt_config *c, const char *key) {
     int i = find_key(key);
     return i >= 0 && c->state->from[i] != FROM_DEFAULT;
@@ -410,6 +413,10 @@ static bool decides(int i, unsigned verb) {
     return (params[i].verbs & verb) && !(params[i].verbs & RT_PARAM_HOW);
 }
 
+bool rt_config_v3(const rt_config *c) {
+    return c->isa && strcmp(c->isa, "v3") == 0;
+}
+
 void rt_config_hash(const rt_config *c, unsigned verb, char out[65]) {
     rt_sha256 sha;
     uint8_t digest[32];
@@ -417,7 +424,7 @@ void rt_config_hash(const rt_config *c, unsigned verb, char out[65]) {
     rt_sha256_init(&sha);
     for (int i = 0; i < P_COUNT; i++) {
         const char *text = value_text(c, i, number);
-        if (!text || !decides(i, verb))
+        if (!text || !decides(i, verb) || (c->state->saved && c->state->from[i] == FROM_DEFAULT))
             continue;
         rt_sha256_update(&sha, params[i].key, strlen(params[i].key) + 1);
         rt_sha256_update(&sha, text, strlen(text) + 1);

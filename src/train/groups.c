@@ -12,6 +12,7 @@
 #include "train/train_int.h"
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 bool rt_groups_wanted(const rt_config *c, unsigned verb) {
     return verb == RT_VERB_TRAIN && !c->hyper && c->at_once > 0 && c->at_once < c->members;
@@ -55,6 +56,9 @@ static void add_result(rt_train_result *all, const rt_train_result *r) {
     all->epochs = r->epochs;
     all->steps = r->steps;
     all->parameters = r->parameters;
+    if (*r->doubt)
+        memcpy(all->doubt, r->doubt, sizeof all->doubt); /* of the last group that has one */
+    all->keep = r->keep;
 }
 
 rt_status rt_groups_run(const rt_config *c, const rt_train_hooks *hooks, rt_train_result *out) {

@@ -10,7 +10,8 @@
  *               mean likelihood most, until as many different ones are chosen as members were asked for, or
  *               none lowers it
  *
- *     retrain   what was chosen, on all rows
+ *     retrain   what was chosen, on all rows: nothing is held out any more, and whoever wants held-out rows of
+ *               this run (a temperature, a soup) is told so (rt_run_rows)
  *
  * (Keras' l2(c) adds c w^2 to the loss, which is a decay of 2c: hence the twos. Blocks of equal width are one
  * depth group.) A candidate chosen twice counts twice: it is there as two members, so every mean over members
@@ -35,7 +36,8 @@ typedef struct candidate {
 } candidate;
 
 typedef struct hyper {
-    const rt_config *c;
+    rt_config config;
+    const rt_config *c; /* of it */
     const rt_train_hooks *hooks;
     rt_run_dir dir;
     rt_dataset *data;
@@ -43,7 +45,7 @@ typedef struct hyper {
     rt_pool *pool;
     candidate *candidates;
     int n;
-    double *likelihood; /* (n, valid rows): of the truth */
+    double *nlls; /* (n, valid rows): of the truth */
     int choice[CHOICE_MAX], nchoice, unique;
     double nll[CHOICE_MAX]; /* of the ensemble after each choice */
     double steps, seconds, train_loss;
@@ -141,6 +143,7 @@ static rt_status train_one(hyper *h, const char *kind, int i, bool all_rows) {
         c.group_decay = rt_str_text(&k->group_decay);
     if (all_rows) {
         c.valid = 0;
+        c.patience = 0;
         c.keep = "last";
     }
     c.out = path;
@@ -157,74 +160,55 @@ static rt_status train_one(hyper *h, const char *kind, int i, bool all_rows) {
 
 /* ---- choosing ---- */
 
-/* The validation rows as a part of their own. */
-static rt_status gather_valid(const hyper *h, rt_part *out, void **data) {
-    const rt_part *p = h->valid.part;
-    const rt_shape row = rt_dataset_row(h->data);
-    const size_t bytes = (size_t)rt_shape_elems(&row) * (p->u8 ? 1 : sizeof(float));
-    const char *src = p->u8 ? (const char *)p->u8 : (const char *)p->f32;
-    RT_TRY(rt_calloc(data, (size_t)h->valid.n, bytes));
-    for (int64_t i = 0; i < h->valid.n; i++)
-        memcpy((char *)*data + (size_t)i * bytes, src + (size_t)h->valid.index[i] * bytes, bytes);
-    *out = (rt_part){.n = h->valid.n, .u8 = p->u8 ? *data : NULL, .f32 = p->u8 ? NULL : *data};
-    return RT_OK;
-}
-
-/* Mean over a model's members of the likelihood of the truth. */
-static double row_likelihood(const rt_model *m, const float *y, const rt_part *truth, int64_t row) {
-    const int64_t k = rt_model_outputs(m);
-    double sum = 0;
-    for (int i = 0; i < rt_model_members(m); i++, y += k) {
-        if (rt_model_task(m) == RT_TASK_REGRESSION) {
-            const double d = (double)truth->target[row] - (double)y[0], var = (double)y[1];
-            sum += exp(-0.5 * d * d / var) / sqrt(6.283185307179586 * var);
-            continue;
-        }
-        double top = (double)y[0], all = 0;
-        for (int64_t j = 1; j < k; j++)
-            top = RT_MAX(top, (double)y[j]);
-        for (int64_t j = 0; j < k; j++)
-            all += exp((double)y[j] - top);
-        sum += exp((double)y[truth->label[row]] - top) / all;
-    }
-    return sum / rt_model_members(m);
-}
-
 static rt_status measure_one(hyper *h, int i, const rt_part *rows) {
     rt_model *m = NULL;
     float *y = NULL;
     char *path = NULL;
-    double *out = h->likelihood + i * h->valid.n, sum = 0;
+    const rt_part *truth = h->valid.part;
+    double *out = h->nlls + i * h->valid.n, sum = 0;
+    rt_row row = {0};
     rt_status st;
     RT_TRY_GOTO(run_path(h, "search", i, &path));
     RT_TRY_GOTO(rt_model_load(&m, path));
-    const int64_t width = rt_model_members(m) * rt_model_outputs(m);
+    RT_TRY_GOTO(rt_row_init(&row, rt_model_reading(m)));
+    const int64_t width = row.how.m * row.how.k;
     RT_TRY_GOTO(rt_calloc(&y, (size_t)rows->n, (size_t)width * sizeof *y));
     RT_TRY_GOTO(rt_model_predict(m, rows, h->pool, y, h->hooks ? h->hooks->stop : NULL));
     for (int64_t r = 0; r < rows->n; r++) {
-        out[r] = row_likelihood(m, y + r * width, h->valid.part, h->valid.index[r]);
-        sum -= log(RT_MAX(out[r], 1e-300));
+        const int64_t at = h->valid.index[r];
+        const bool good = rt_row_read(&row, y + r * width);
+        out[r] = good ? rt_row_nll(&row, truth->label ? truth->label[at] : (double)truth->target[at]) : NAN;
+        sum += out[r];
     }
     h->candidates[i].valid_nll = sum / (double)rows->n;
 done:
+    rt_row_deinit(&row);
     rt_model_destroy(&m);
     rt_free(y);
     rt_free(path);
     return st;
 }
 
-/* NLL of the mean likelihood of what was chosen so far and one more. */
+/* -ln(e^-a + e^-b) */
+static double nll_of_sum(double a, double b) {
+    const double least = RT_MIN(a, b);
+    return isinf(least) ? least : least - log1p(exp(least - RT_MAX(a, b)));
+}
+
+/* NLL of the mean likelihood of what was chosen so far, whose sum has these, and one more. */
 static double nll_with(const hyper *h, const double *sum, int i) {
-    const double *own = h->likelihood + i * h->valid.n;
+    const double *own = h->nlls + i * h->valid.n;
     double nll = 0;
     for (int64_t r = 0; r < h->valid.n; r++)
-        nll -= log(RT_MAX((sum[r] + own[r]) / (h->nchoice + 1), 1e-300));
-    return nll / (double)h->valid.n;
+        nll += nll_of_sum(sum[r], own[r]);
+    return nll / (double)h->valid.n + log(h->nchoice + 1);
 }
 
 static rt_status choose(hyper *h) {
     double *sum;
     RT_TRY(rt_calloc(&sum, (size_t)h->valid.n, sizeof *sum));
+    for (int64_t r = 0; r < h->valid.n; r++)
+        sum[r] = INFINITY; /* nothing yet */
     while (h->nchoice < CHOICE_MAX && h->unique < h->c->members) {
         int best = -1;
         double lowest = h->nchoice > 0 ? h->nll[h->nchoice - 1] : INFINITY;
@@ -238,7 +222,7 @@ static rt_status choose(hyper *h) {
         if (best < 0)
             break;
         for (int64_t r = 0; r < h->valid.n; r++)
-            sum[r] += h->likelihood[best * h->valid.n + r];
+            sum[r] = nll_of_sum(sum[r], h->nlls[best * h->valid.n + r]);
         h->unique += h->candidates[best].count++ == 0;
         h->nll[h->nchoice] = lowest;
         h->choice[h->nchoice++] = best;
@@ -352,27 +336,32 @@ static rt_status hyper_open(hyper *h) {
                "--hyper-runs: %lld candidates cannot give %lld different members", (long long)c->hyper_runs,
                (long long)c->members);
     RT_TRY(rt_pool_create(&h->pool, c->threads > 0 ? (int)c->threads : rt_cpu_count()));
-    RT_TRY(
-        rt_dataset_open(&h->data, c->data, (rt_data_options){.seed = (uint64_t)c->seed, .limit = c->limit}));
-    RT_TRY(rt_split_rows(c, rt_dataset_train(h->data), &h->train, &h->valid));
+    RT_TRY(rt_dataset_open(&h->data, c->data, rt_config_data(c)));
+    RT_TRY(rt_dataset_need_labels(h->data, "training"));
+    rt_config_name_splits(&h->config, h->data);
+    RT_TRY(rt_split_rows(c, h->data, &h->train, &h->valid));
+    RT_TRY(rt_dataset_fit(h->data, &h->train));
+    RT_TRY(rt_train_tell_parts(h->hooks, c->epochs, h->data, &h->train, &h->valid));
     RT_FAIL_IF(h->valid.n < 1, RT_E_USAGE,
                "--hyper chooses members by validation: --valid must leave some rows for it");
     h->n = (int)c->hyper_runs;
     RT_TRY(rt_calloc(&h->candidates, (size_t)h->n, sizeof *h->candidates));
     for (int i = 0; i < h->n; i++)
         rt_str_init(&h->candidates[i].group_decay);
-    RT_TRY(rt_calloc(&h->likelihood, (size_t)h->n * (size_t)h->valid.n, sizeof *h->likelihood));
+    RT_TRY(rt_calloc(&h->nlls, (size_t)h->n * (size_t)h->valid.n, sizeof *h->nlls));
     return draw_all(h);
 }
 
 static rt_status hyper_files(hyper *h) {
     rt_str text;
     char *path = NULL;
+    bool begun;
     rt_status st = RT_OK;
     rt_str_init(&text);
     RT_TRY_GOTO(rt_run_dir_open(&h->dir, h->c->out, h->c->resume, h->c->force));
     RT_TRY_GOTO(rt_run_dir_file(&h->dir, "config.yaml", &path));
-    if (!h->c->resume || !rt_file_exists(path)) {
+    RT_TRY_GOTO(rt_file_find(path, &begun));
+    if (!h->c->resume || !begun) {
         RT_TRY_GOTO(rt_run_dir_clear(&h->dir));
         rt_config_write(h->c, RT_VERB_TRAIN, &text);
         RT_TRY_GOTO(rt_run_dir_write(&h->dir, "config.yaml", &text));
@@ -384,15 +373,14 @@ done:
 }
 
 static rt_status hyper_train(hyper *h) {
-    rt_part rows;
-    void *data = NULL;
+    rt_part rows = {.n = 0};
     rt_status st = RT_OK;
     int done_members = 0;
     for (int i = 0; i < h->n; i++) {
         tell(h, "candidate", i, h->n);
         RT_TRY_GOTO(train_one(h, "search", i, false));
     }
-    RT_TRY_GOTO(gather_valid(h, &rows, &data));
+    RT_TRY_GOTO(rt_subset_copy(&rows, &h->valid, rt_dataset_row(h->data)));
     for (int i = 0; i < h->n; i++)
         RT_TRY_GOTO(measure_one(h, i, &rows));
     RT_TRY_GOTO(choose(h));
@@ -403,12 +391,15 @@ static rt_status hyper_train(hyper *h) {
         RT_TRY_GOTO(train_one(h, "retrain", i, true));
     }
 done:
-    rt_free(data);
+    rt_free((void *)(uintptr_t)rows.label);
+    rt_free((void *)(uintptr_t)rows.target);
+    rt_part_free(&rows);
     return st;
 }
 
 rt_status rt_hyper_run(const rt_config *c, const rt_train_hooks *hooks, rt_train_result *out) {
-    hyper h = {.c = c, .hooks = hooks};
+    hyper h = {.config = *c, .hooks = hooks};
+    h.c = &h.config;
     rt_status st;
     RT_TRY_GOTO(hyper_open(&h));
     RT_TRY_GOTO(hyper_files(&h));
@@ -424,14 +415,15 @@ rt_status rt_hyper_run(const rt_config *c, const rt_train_hooks *hooks, rt_train
         .samples_per_s = h.seconds > 0 ? h.steps * (double)RT_MIN(c->batch, h.train.n) / h.seconds : 0,
         .train_loss = h.train_loss,
         .valid_loss = h.nll[h.nchoice - 1],
-        .valid_accuracy = NAN};
+        .valid_accuracy = NAN,
+        .keep = "last"};
     RT_TRY_GOTO(
         rt_train_write_result(&h.dir, out, "unique_members", h.unique, "members are chosen by likelihood"));
 done:
     for (int i = 0; h.candidates && i < h.n; i++)
         rt_str_deinit(&h.candidates[i].group_decay);
     rt_free(h.candidates);
-    rt_free(h.likelihood);
+    rt_free(h.nlls);
     rt_subset_deinit(&h.train);
     rt_subset_deinit(&h.valid);
     rt_dataset_destroy(&h.data);

@@ -90,11 +90,20 @@ static rt_status parse_fast_init(rt_student_config *s, const char *text) {
             s->fast_init = table[i].init;
             return RT_OK;
         }
+    if (rt_str_starts(text, "sign:")) {
+        RT_FAIL_IF(!rt_parse_f64(text + 5, strlen(text + 5), false, &s->fast_scale) ||
+                       !(s->fast_scale > 0 && s->fast_scale <= 1),
+                   RT_E_USAGE, "--fast-init: '%s'; wanted sign:P with a probability of +1 above 0, at most 1",
+                   text);
+        s->fast_init = RT_INIT_RANDOM_SIGN;
+        return RT_OK;
+    }
     RT_FAIL_IF(
         !rt_str_starts(text, "normal:") || !rt_parse_f64(text + 7, strlen(text + 7), false, &s->fast_scale) ||
             !(s->fast_scale > 0 && s->fast_scale <= 100),
         RT_E_USAGE,
-        "--fast-init: '%s'; wanted default, ones, sign or normal:STD with STD above 0, at most 100", text);
+        "--fast-init: '%s'; wanted default, ones, sign, sign:P or normal:STD with STD above 0, at most 100",
+        text);
     s->fast_init = RT_INIT_NORMAL_AROUND_ONE;
     return RT_OK;
 }
@@ -116,8 +125,8 @@ static rt_status resolve_method(rt_trainer *t, const rt_method **out) {
         c->perturb = m->perturb;
     if (c->temperature <= 0)
         c->temperature = m->temperature;
-    if (c->anneal < 0)
-        c->anneal = m->anneal;
+    if (!rt_config_is_set(c, "alpha"))
+        c->alpha = m->alpha;
     *out = m;
     return RT_OK;
 }
@@ -142,19 +151,28 @@ static rt_status resolve_teacher(rt_trainer *t, const rt_objective *o) {
                "objective %s needs a teacher: --teacher DIR, or logits:FILE.npy", o->name);
     if (!c->teacher) {
         c->online_teacher = false;
-        RT_FAIL_IF(c->init_from_teacher || reason, RT_E_USAGE, "%s: needs a teacher",
+        RT_FAIL_IF(rt_trainer_reconstructs(t) || reason, RT_E_USAGE, "%s: needs a teacher",
                    reason ? reason : "--init-from-teacher");
         return RT_OK;
     }
-    RT_TRY(rt_teacher_open(&t->teacher, c->teacher));
+    RT_TRY(rt_teacher_open(&t->teacher, c->teacher, rt_config_v3(c)));
     RT_FAIL_IF(reason && said && !c->online_teacher, RT_E_USAGE,
                "%s moves what teachers answer for: they run in each step, not once", reason);
+    RT_FAIL_IF(
+        !t->teacher->model && needed && augmented && !said && (o->needs & RT_OBJ_DIRICHLET) == 0, RT_E_USAGE,
+        "--augment: stored outputs are those of the rows as they are, not of what --augment makes of them; "
+        "give "
+        "the teacher's run, leave --augment out, or say --no-online-teacher to distil them all the same");
     if (!said)
         c->online_teacher =
             reason || (needed && augmented && t->teacher->model && (o->needs & RT_OBJ_DIRICHLET) == 0);
     if (c->online_teacher)
         RT_TRY(rt_teacher_check_online(t->teacher, reason ? reason : "--online-teacher"));
-    RT_FAIL_IF(c->init_from_teacher && !t->teacher->model, RT_E_USAGE,
+    RT_FAIL_IF(strcmp(c->init_from_teacher, "match") == 0 && c->teacher_pull > 0, RT_E_USAGE,
+               "--init-from-teacher match renumbers what the student starts from, --teacher-pull leads to "
+               "the teachers' "
+               "weights as they are: one or the other");
+    RT_FAIL_IF(rt_trainer_reconstructs(t) && !t->teacher->model, RT_E_USAGE,
                "--init-from-teacher: stored logits have no weights; give the run");
     return RT_OK;
 }
@@ -206,15 +224,50 @@ static rt_status make_phases(rt_trainer *t, const rt_method *m, const rt_objecti
     return find_objective(&last->objective, t->regression ? "gaussian-kd" : "kd");
 }
 
-/* What nobody asked for. T^2 makes the gradients of a distillation large, and without batch normalisation nothing
- * tames them: the usual rate diverges there unless they are shortened. The likelihood of a Dirichlet is climbed by
- * Adam, as in its paper. */
-static void resolve_optimiser(rt_trainer *t, const rt_objective *o) {
+/* What nobody asked for: how the method's paper trained, unless another optimiser was chosen. */
+static bool train_as_paper(rt_config *c, const rt_method *m) {
+    if (!m || !m->optimiser || (rt_config_is_set(c, "optimiser") && strcmp(c->optimiser, m->optimiser) != 0))
+        return false;
+    c->optimiser = m->optimiser;
+    if (!rt_config_is_set(c, "lr"))
+        c->lr = m->lr;
+    if (!rt_config_is_set(c, "schedule"))
+        c->schedule = m->schedule;
+    if (!rt_config_is_set(c, "clip-norm"))
+        c->clip_norm = m->clip_norm;
+    if (!rt_config_is_set(c, "weight-decay"))
+        c->weight_decay = m->weight_decay;
+    return true;
+}
+
+/* Errors far outside make the gradient of a likelihood as large as their squares: at the usual rate of sgd most tables
+ * diverge. And tables are small: ten epochs of a few hundred rows are forty steps, which fit nothing. */
+static void resolve_regression(rt_trainer *t) {
+    enum { STEPS = 2000, EPOCHS = 400 };
     rt_config *c = &t->config;
-    if (t->verb == RT_VERB_DISTILL && strcmp(o->name, "end2") == 0 && !rt_config_is_set(c, "optimiser"))
+    if (!rt_config_is_set(c, "optimiser")) {
         c->optimiser = "adam";
-    if (strcmp(c->optimiser, "sgd") != 0) {
         if (!rt_config_is_set(c, "lr"))
+            c->lr = 0.01;
+    }
+    if (!rt_config_is_set(c, "clip-norm"))
+        c->clip_norm = 1;
+    if (!rt_config_is_set(c, "epochs")) {
+        const int64_t each = (rt_dataset_train(t->data)->n + c->batch - 1) / c->batch;
+        c->epochs = RT_MAX(c->epochs, RT_MIN((STEPS + each - 1) / RT_MAX(each, 1), EPOCHS));
+    }
+}
+
+/* T^2 makes the gradients of a distillation large, and without batch normalisation nothing tames them: the usual
+ * rate of sgd diverges there unless they are shortened. */
+static void resolve_optimiser(rt_trainer *t, const rt_method *m) {
+    rt_config *c = &t->config;
+    if (train_as_paper(c, m))
+        return;
+    if (t->regression)
+        resolve_regression(t);
+    if (strcmp(c->optimiser, "sgd") != 0) {
+        if (!rt_config_is_set(c, "lr") && !(t->regression && !rt_config_is_set(c, "optimiser")))
             c->lr = 0.001;
     } else if (t->verb == RT_VERB_DISTILL && c->arch && rt_str_starts(c->arch, "mlp")) {
         if (!rt_config_is_set(c, "clip-norm"))
@@ -222,6 +275,26 @@ static void resolve_optimiser(rt_trainer *t, const rt_objective *o) {
         if (!rt_config_is_set(c, "warmup"))
             c->warmup = fmin(1, (double)c->epochs / 4);
     }
+}
+
+/* What the best weights are: by loss where there is nothing else or the paper has it so. */
+static void resolve_keep(rt_trainer *t, const rt_method *m) {
+    const char *keep = t->config.keep;
+    if (strcmp(keep, "best") == 0 && m)
+        keep = m->keep;
+    t->keep_by_loss = t->regression || strcmp(keep, "loss") == 0;
+}
+
+/* The temperature falls with the cycle of the rate: it is 1 when the rate dies away. */
+static rt_status resolve_anneal(rt_config *c, const rt_method *m) {
+    rt_schedule s;
+    if (c->anneal >= 0)
+        return RT_OK;
+    c->anneal = m->anneal;
+    RT_TRY(rt_schedule_parse(&s, c->schedule, c->lr, c->warmup, (double)c->epochs));
+    if (m->anneal > 0 && strcmp(s.name, "one-cycle") == 0 && c->epochs > 0)
+        c->anneal = s.cycle / (double)c->epochs;
+    return RT_OK;
 }
 
 rt_status rt_trainer_resolve(rt_trainer *t) {
@@ -244,7 +317,13 @@ rt_status rt_trainer_resolve(rt_trainer *t) {
         if (!c->student)
             c->student = "single";
     }
-    resolve_optimiser(t, o);
+    RT_FAIL_IF(
+        strcmp(c->teacher_mean, "logits") == 0 && strcmp(o->name, "kd") != 0 && t->verb == RT_VERB_DISTILL,
+        RT_E_USAGE, "--teacher-mean logits: only objective kd has a mean of teachers; %s does not", o->name);
+    resolve_optimiser(t, m);
+    resolve_keep(t, m);
+    if (m)
+        RT_TRY(resolve_anneal(c, m));
     t->method = m ? m->name : "labels";
     return make_phases(t, m, o);
 }
@@ -278,7 +357,10 @@ rt_distill_config rt_trainer_what(const rt_trainer *t) {
                            .perturb_size = c->perturb_size,
                            .options = {.alpha = t->verb == RT_VERB_DISTILL ? c->alpha : 1,
                                        .label_smoothing = c->label_smoothing,
+                                       .teacher_logits = strcmp(c->teacher_mean, "logits") == 0,
+                                       .class_weight = t->class_weight,
                                        .teacher_smoothing = c->teacher_smoothing,
+                                       .temper_mean = strcmp(c->temperature_on, "logits") == 0,
                                        .ae_c = c->ae_c,
                                        .ae_per_sample = c->ae_per_sample,
                                        .prior_beta = c->prior_beta,
@@ -294,10 +376,14 @@ rt_distill_config rt_trainer_what(const rt_trainer *t) {
     return w;
 }
 
-double rt_trainer_temperature(const rt_trainer *t, int64_t epoch) {
+double rt_trainer_temperature(const rt_trainer *t, double epoch) {
     const rt_phase *p = &t->phases[t->phase];
     if (t->verb != RT_VERB_DISTILL)
         return 1;
     return rt_method_temperature(t->config.temperature, t->config.anneal,
-                                 (double)(epoch - p->first) / (double)RT_MAX(p->epochs, 1));
+                                 (epoch - (double)p->first) / (double)RT_MAX(p->epochs, 1));
+}
+
+double rt_trainer_last_step(const rt_trainer *t, int64_t epoch) {
+    return (double)epoch + (double)(t->nbatches - 1) / (double)t->nbatches;
 }

@@ -8,9 +8,11 @@
  *     retort         version of the program
  *     architecture   {"spec":"mlp:200,200","input":[784],"outputs":10,"activation":"relu","dropout":0,...}
  *     student        {"spec":"single","head":null,"split":null,"member_bn":false,"dirichlet_offset":0}
- *     preprocessing  {"mean":[...],"std":[...]}: (x - mean) / std per channel or feature; empty: none
+ *     preprocessing  {"pixel_scale":0.0039...,"resize":"crop","mean":[...],"std":[...]}: pictures brought to size, bytes
+ *                    times the scale, then (x - mean) / std per channel or feature; what is not there is not done
  *     task           {"kind":"classification","classes":[...]}
  *                    or {"kind":"regression","target_mean":0,"target_std":1}
+ *     table          for a model of a table, its columns: data/encoder_json.c
  *     method         what trained it
  *     provenance     {"data":...,"data_sha256":...,"config_sha256":...,"seed":1,"member":0,"members":8,...}
  *     sha256         of all of the above and the tensors
@@ -40,7 +42,15 @@ static rt_status alloc_blocks(rt_model *m) {
     RT_FAIL_IF(!rt_size_mul((size_t)m->floats * sizeof(float), (size_t)m->networks, &bytes), RT_E_MEMORY,
                "%d members are too many", m->networks);
     RT_TRY(rt_memory_check(bytes, "the weights"));
-    return rt_calloc(&m->blocks, (size_t)m->networks * (size_t)m->floats, sizeof(float));
+    RT_TRY(rt_calloc(&m->blocks, (size_t)m->networks * (size_t)m->floats, sizeof(float)));
+    return rt_model_list_blocks(m);
+}
+
+rt_status rt_model_list_blocks(rt_model *m) {
+    RT_TRY(rt_arena_alloc(&m->arena, &m->list, (size_t)m->networks * sizeof *m->list));
+    for (int i = 0; i < m->networks; i++)
+        m->list[i] = rt_model_block(m, i);
+    return RT_OK;
 }
 
 static rt_status copy_classes(rt_model *m, const rt_dataset *d) {
@@ -55,6 +65,11 @@ static rt_status model_init(rt_model *m, const rt_student_config *student, const
                             int networks) {
     if (m->task == RT_TASK_CLASSIFICATION)
         RT_TRY(copy_classes(m, d));
+    if (rt_dataset_resize(d))
+        RT_TRY(rt_arena_strdup(&m->arena, &m->resize, rt_dataset_resize(d)));
+    m->bytes = rt_dataset_train(d)->u8 || rt_dataset_test(d)->u8;
+    if (rt_dataset_table(d))
+        RT_TRY(rt_arena_strdup(&m->arena, &m->table, rt_dataset_table(d)));
     RT_TRY(rt_model_set_student(m, student, networks));
     return alloc_blocks(m);
 }
@@ -66,6 +81,7 @@ rt_status rt_model_create(rt_model **out, const rt_student_config *student, cons
     RT_TRY(rt_calloc(&m, 1, sizeof *m));
     rt_arena_init(&m->arena);
     m->task = rt_dataset_task(d);
+    m->decision.measure = -1;
     m->target_mean = target_mean;
     m->target_std = target_std;
     rt_status st = model_init(m, student, d, networks);
@@ -76,10 +92,10 @@ rt_status rt_model_create(rt_model **out, const rt_student_config *student, cons
 }
 
 void rt_model_destroy(rt_model **model) {
-    rt_model *m = *model;
-    *model = NULL;
+    rt_model *m = model ? *model : NULL;
     if (!m)
         return;
+    *model = NULL;
     rt_student_destroy(&m->student);
     rt_params_destroy(&m->params);
     rt_arena_deinit(&m->arena);
@@ -87,11 +103,20 @@ void rt_model_destroy(rt_model **model) {
     rt_free(m);
 }
 
+/* Those of retort.h answer 0 or NULL when there is no model, and leave a message. */
+bool rt_model_given(const rt_model *m, const char *function) {
+    if (!m)
+        (void)rt_error_set(RT_E_USAGE, __FILE__, __LINE__, "%s: no model", function);
+    return m != NULL;
+}
+
 int rt_model_networks(const rt_model *m) {
     return m->networks;
 }
 
 int rt_model_members(const rt_model *m) {
+    if (!rt_model_given(m, __func__))
+        return 0;
     return m->networks * rt_student_members(m->student);
 }
 
@@ -99,17 +124,28 @@ const rt_student *rt_model_student(const rt_model *m) {
     return m->student;
 }
 
-rt_output_kind rt_model_output_kind(const rt_model *m, double *offset) {
-    if (offset)
-        *offset = rt_student_get_config(m->student)->dirichlet_offset;
-    return rt_student_output(m->student);
+double rt_model_target_mean(const rt_model *m) {
+    return m->target_mean;
+}
+
+double rt_model_target_std(const rt_model *m) {
+    return m->target_std;
+}
+
+rt_reading rt_model_reading(const rt_model *m) {
+    return (rt_reading){.kind = rt_student_output(m->student),
+                        .m = rt_model_members(m),
+                        .k = rt_model_outputs(m),
+                        .offset = rt_student_get_config(m->student)->dirichlet_offset};
 }
 
 rt_task rt_model_task(const rt_model *m) {
-    return m->task;
+    return m ? m->task : RT_TASK_CLASSIFICATION;
 }
 
 int64_t rt_model_outputs(const rt_model *m) {
+    if (!rt_model_given(m, __func__))
+        return 0;
     return rt_net_config(rt_model_net(m))->outputs;
 }
 
@@ -119,6 +155,10 @@ rt_shape rt_model_input(const rt_model *m) {
 
 const rt_net *rt_model_net(const rt_model *m) {
     return rt_student_net(m->student);
+}
+
+void rt_model_set_v3(rt_model *m, bool v3) {
+    rt_params_set_v3(m->params, v3);
 }
 
 const rt_params *rt_model_params(const rt_model *m) {
@@ -134,14 +174,43 @@ const float *rt_model_block(const rt_model *m, int network) {
 }
 
 const char *rt_model_class_name(const rt_model *m, int64_t k) {
+    if (!rt_model_given(m, __func__))
+        return NULL;
     return k >= 0 && k < m->nclasses ? m->classes[k] : NULL;
 }
 
+rt_data_like rt_model_like(const rt_model *m) {
+    return (rt_data_like){.task = m->task,
+                          .row = rt_model_input(m),
+                          .classes = m->nclasses,
+                          .class_name = m->classes,
+                          .resize = m->resize,
+                          .table = m->table};
+}
+
 const char *rt_model_meta(const rt_model *m, const char *key) {
-    for (int64_t i = 0; i < m->nmeta; i++)
+    for (int64_t i = 0; m && key && i < m->nmeta; i++)
         if (strcmp(m->meta[i].key, key) == 0)
             return m->meta[i].value;
     return NULL;
+}
+
+rt_status rt_model_comes_from(const rt_model *m, const char *key, const char *value, bool *out) {
+    const char *text = rt_model_meta(m, "provenance"), *known;
+    rt_jdoc *doc = NULL;
+    *out = false;
+    if (!text)
+        return RT_OK;
+    const rt_status st = rt_jdoc_parse(&doc, text, strlen(text), "provenance");
+    if (st == RT_OK)
+        *out = rt_jval_str(rt_jval_get(rt_jdoc_root(doc), key), &known) && strcmp(known, value) == 0;
+    rt_jdoc_destroy(&doc);
+    return st == RT_E_INPUT ? RT_OK
+                            : st; /* what cannot be read names nothing; what did not fit is not known */
+}
+
+rt_status rt_model_trained_on(const rt_model *m, const char *hash, bool *out) {
+    return rt_model_comes_from(m, "data_sha256", hash, out);
 }
 
 /* ---- does it fit the data? ---- */
@@ -152,7 +221,8 @@ static const char *task_name(rt_task t) {
 
 rt_status rt_model_check_data(const rt_model *m, const rt_dataset *d) {
     const char *spec = rt_dataset_spec(d);
-    RT_FAIL_IF(m->task != rt_dataset_task(d), RT_E_INPUT, "%s is for %s, the model for %s", spec,
+    const bool labelled = rt_dataset_labelled(d);
+    RT_FAIL_IF(labelled && m->task != rt_dataset_task(d), RT_E_INPUT, "%s is for %s, the model for %s", spec,
                task_name(rt_dataset_task(d)), task_name(m->task));
     rt_shape want = rt_model_input(m), have = rt_dataset_row(d);
     if (!rt_shape_equal(&want, &have)) {
@@ -168,7 +238,7 @@ rt_status rt_model_check_data(const rt_model *m, const rt_dataset *d) {
         rt_str_deinit(&h);
         return st;
     }
-    if (m->task == RT_TASK_REGRESSION)
+    if (m->task == RT_TASK_REGRESSION || !labelled)
         return RT_OK;
     RT_FAIL_IF(rt_dataset_classes(d) != m->nclasses, RT_E_INPUT, "%s has %lld classes, the model %lld", spec,
                (long long)rt_dataset_classes(d), (long long)m->nclasses);
@@ -213,13 +283,20 @@ static void write_architecture(const rt_arch_config *a, rt_str *out) {
     rt_json_str(&j, "activation", a->activation ? a->activation : "relu");
     rt_json_f64(&j, "dropout", a->dropout);
     rt_json_bool(&j, "dropout_input", a->dropout_input);
+    if (a->v3)
+        rt_json_str(&j, "isa", "v3");
     rt_json_object_end(&j);
 }
 
-static void write_preprocessing(const rt_arch_config *a, rt_str *out) {
+static void write_preprocessing(const rt_model *m, rt_str *out) {
+    const rt_arch_config *a = rt_net_config(rt_model_net(m));
     rt_json j;
     rt_json_init(&j, out, false);
     rt_json_object_begin(&j, NULL);
+    if (m->bytes)
+        rt_json_f64(&j, "pixel_scale", 1.0 / 255);
+    if (m->resize)
+        rt_json_str(&j, "resize", m->resize);
     for (int part = 0; part < 2; part++) {
         rt_json_array_begin(&j, part ? "std" : "mean");
         for (int i = 0; i < a->norm; i++)
@@ -303,7 +380,7 @@ rt_status rt_model_save(const rt_model *m, int member, const char *path, const r
     RT_TRY_GOTO(check_finite(m, member));
     write_architecture(rt_net_config(rt_model_net(m)), &text[ARCHITECTURE]);
     write_student(m->student, &text[STUDENT]);
-    write_preprocessing(rt_net_config(rt_model_net(m)), &text[PREPROCESSING]);
+    write_preprocessing(m, &text[PREPROCESSING]);
     write_task(m, &text[TASK]);
     write_provenance(m, member, from, &text[PROVENANCE]);
     for (int i = 0; i < TEXTS; i++)
@@ -327,9 +404,11 @@ rt_status rt_model_save(const rt_model *m, int member, const char *path, const r
         {"method", from->method},
         {"provenance", rt_str_text(&text[PROVENANCE])},
         {"sha256", hex},
+        {"table", m->table},
     };
-    rt_tensors_digest(t, n, meta, RT_COUNT(meta), hex);
-    RT_TRY_GOTO(rt_safetensors_write(path, t, n, meta, RT_COUNT(meta)));
+    const int64_t nmeta = RT_COUNT(meta) - (m->table == NULL);
+    rt_tensors_digest(t, n, meta, nmeta, hex);
+    RT_TRY_GOTO(rt_safetensors_write(path, t, n, meta, nmeta));
 done:
     for (int i = 0; i < TEXTS; i++)
         rt_str_deinit(&text[i]);

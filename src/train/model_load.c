@@ -14,7 +14,7 @@
 #include <string.h>
 
 enum { MEMBERS_MAX = 10000, NORM_MAX = 1 << 20 };
-static const char *const shared_keys[] = {"architecture", "student", "preprocessing", "task"};
+static const char *const shared_keys[] = {"architecture", "student", "preprocessing", "task", "table"};
 
 rt_status rt_tensors_verify(const rt_safetensors *s, const char *path) {
     const char *want = rt_safetensors_meta(s, "sha256");
@@ -69,6 +69,10 @@ static rt_status read_architecture(rt_arch_config *a, const rt_jdoc *doc, const 
                a->dropout);
     RT_FAIL_IF(a->outputs < 1 || a->outputs > 1000000, RT_E_INPUT, "%s: %lld outputs; wanted 1 to 1000000",
                path, (long long)a->outputs);
+    const char *isa;
+    a->v3 = rt_jval_str(rt_jval_get(root, "isa"), &isa);
+    RT_FAIL_IF(a->v3 && strcmp(isa, "v3") != 0, RT_E_INPUT, "%s: isa '%.20s' is unknown; wanted v3 or none",
+               path, isa);
     a->input.rank = (int)rank;
     for (int i = 0; i < rank; i++)
         RT_FAIL_IF(!rt_jval_i64(rt_jval_at(input, i), &a->input.d[i]) || a->input.d[i] < 1 ||
@@ -96,6 +100,22 @@ static rt_status read_preprocessing(rt_arch_config *a, rt_arena *arena, const rt
     a->mean = values;
     a->std = values + n;
     return RT_OK;
+}
+
+/* How bytes and pictures became inputs, if they were such. */
+static rt_status read_pictures(rt_model *m, const rt_jdoc *doc, const char *path) {
+    rt_jval scale = rt_jval_get(rt_jdoc_root(doc), "pixel_scale"),
+            resize = rt_jval_get(rt_jdoc_root(doc), "resize");
+    double value;
+    const char *text;
+    m->bytes = scale != NULL;
+    RT_FAIL_IF(scale && (!rt_jval_f64(scale, &value) || value != 1.0 / 255), RT_E_INPUT,
+               "%s: 'pixel_scale' is not 1/255", path);
+    if (!resize)
+        return RT_OK;
+    RT_FAIL_IF(!rt_jval_str(resize, &text) || (strcmp(text, "crop") != 0 && strcmp(text, "stretch") != 0),
+               RT_E_INPUT, "%s: 'resize' is neither crop nor stretch", path);
+    return rt_arena_strdup(&m->arena, &m->resize, text);
 }
 
 static rt_status read_task(rt_model *m, const rt_arch_config *a, const rt_jdoc *doc, const char *path) {
@@ -154,6 +174,17 @@ static rt_status copy_meta(rt_model *m, const rt_safetensors *s) {
     return RT_OK;
 }
 
+/* Columns of a table, if it was one. */
+static rt_status read_table(rt_model *m, const rt_arch_config *a, const rt_safetensors *s, const char *path) {
+    const char *text = rt_safetensors_meta(s, "table");
+    if (!text)
+        return RT_OK;
+    RT_FAIL_IF(a->input.rank != 1, RT_E_INPUT, "%s: 'table' of a model of images", path);
+    const rt_status st = rt_dataset_table_check(text, a->input.d[0], "table");
+    return st == RT_OK ? rt_arena_strdup(&m->arena, &m->table, text)
+                       : rt_error_prefix(st, "%s: metadata", path);
+}
+
 static rt_status load_head(rt_model *m, const rt_safetensors *s, const char *path, int members) {
     enum { ARCHITECTURE, STUDENT, PREPROCESSING, TASK, DOCS };
     rt_jdoc *doc[DOCS] = {NULL};
@@ -165,7 +196,9 @@ static rt_status load_head(rt_model *m, const rt_safetensors *s, const char *pat
             RT_TRY_GOTO(parse_meta(&doc[i], s, path, shared_keys[i]));
     RT_TRY_GOTO(read_architecture(&a, doc[ARCHITECTURE], path));
     RT_TRY_GOTO(read_preprocessing(&a, &m->arena, doc[PREPROCESSING], path));
+    RT_TRY_GOTO(read_pictures(m, doc[PREPROCESSING], path));
     RT_TRY_GOTO(read_task(m, &a, doc[TASK], path));
+    RT_TRY_GOTO(read_table(m, &a, s, path));
     RT_TRY_GOTO(copy_meta(m, s));
     if (doc[STUDENT] != NULL)
         RT_TRY_GOTO(read_student(&c, doc[STUDENT], path));
@@ -259,6 +292,7 @@ static rt_status load_member(rt_model *m, const char *path, const char *first, i
             RT_FAIL_GOTO(RT_E_MEMORY, "%s: %d members are too many", path, members);
         RT_TRY_GOTO(rt_memory_check(bytes, "the weights"));
         RT_TRY_GOTO(rt_calloc(&m->blocks, (size_t)members * (size_t)m->floats, sizeof(float)));
+        RT_TRY_GOTO(rt_model_list_blocks(m));
     }
     RT_TRY_GOTO(load_tensors(m, s, path, member));
 done:
@@ -339,14 +373,21 @@ static rt_status load_dir(rt_model *m, const char *dir) {
 }
 
 rt_status rt_model_load(rt_model **out, const char *path) {
+    RT_FAIL_IF(!out, RT_E_USAGE, "rt_model_load: no place for the model");
     *out = NULL;
+    RT_FAIL_IF(!path, RT_E_USAGE, "rt_model_load: no path");
     rt_model *m;
     char *full = NULL;
     RT_TRY(rt_path_expand(&full, path));
     rt_status st = rt_calloc(&m, 1, sizeof *m);
     if (st == RT_OK) {
+        bool dir;
         rt_arena_init(&m->arena);
-        st = rt_dir_exists(full) ? load_dir(m, full) : load_member(m, full, NULL, 0, 1);
+        st = rt_dir_find(full, &dir);
+        if (st == RT_OK)
+            st = dir ? load_dir(m, full) : load_member(m, full, NULL, 0, 1);
+        if (st == RT_OK)
+            st = rt_model_read_decision(m);
         if (st != RT_OK)
             rt_model_destroy(&m);
     }

@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "train/train_int.h"
 #include <math.h>
+#include <string.h>
 
 enum { PREDICT_BATCH = 128 };
 
@@ -22,23 +23,20 @@ void rt_model_unscale(const rt_model *m, float *y) {
     y[1] = (float)(b * b * exp(v));
 }
 
-static void take_member(const target *t, int member, int64_t row, int64_t n, const float *y) {
-    int64_t k = rt_model_outputs(t->m);
-    for (int64_t r = 0; r < n; r++) {
-        float *dst = t->out + ((row + r) * rt_model_members(t->m) + member) * k;
-        const float *src = y + r * k;
-        for (int64_t j = 0; j < k; j++)
-            dst[j] = src[j];
-        if (t->m->task == RT_TASK_REGRESSION)
-            rt_model_unscale(t->m, dst);
+void rt_model_answer(const rt_model *m, const float *y, int64_t stride, float *out) {
+    const int64_t k = rt_model_outputs(m);
+    for (int s = 0; s < rt_student_members(m->student); s++, out += k) {
+        memcpy(out, y + s * stride, (size_t)k * sizeof *out);
+        if (m->task == RT_TASK_REGRESSION)
+            rt_model_unscale(m, out);
     }
 }
 
 static void take(void *user, int network, int64_t row, int64_t n, const float *y, int64_t stride) {
     const target *t = user;
-    const int members = rt_student_members(t->m->student);
-    for (int s = 0; s < members; s++)
-        take_member(t, network * members + s, row, n, y + s * stride);
+    const int64_t k = rt_model_outputs(t->m), first = network * rt_student_members(t->m->student);
+    for (int64_t r = 0; r < n; r++)
+        rt_model_answer(t->m, y + r * k, stride, t->out + ((row + r) * rt_model_members(t->m) + first) * k);
 }
 
 void rt_model_set_batch(rt_model *m, int64_t rows) {
@@ -55,19 +53,8 @@ rt_status rt_model_predict_by(const rt_model *m, rt_predictor *by, const rt_part
                               const volatile sig_atomic_t *stop) {
     if (p->n == 0)
         return RT_OK;
-    rt_subset all = {0};
-    const float **blocks = NULL;
-    rt_status st;
-    RT_TRY_GOTO(rt_subset_all(&all, p));
-    RT_TRY_GOTO(rt_calloc(&blocks, (size_t)m->networks, sizeof *blocks));
-    for (int i = 0; i < m->networks; i++)
-        blocks[i] = rt_model_block(m, i);
-    /* The positions in the set are its index: both count from 0. */
-    st = rt_predictor_run(by, &all, all.index, blocks, m->networks, take, &(target){m, out}, stop);
-done:
-    rt_subset_deinit(&all);
-    rt_free(blocks);
-    return st;
+    const rt_subset all = {.part = p, .n = p->n};
+    return rt_predictor_run(by, &all, m->list, m->networks, take, &(target){m, out}, stop);
 }
 
 rt_status rt_model_predict(const rt_model *m, const rt_part *p, rt_pool *pool, float *out,

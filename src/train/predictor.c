@@ -53,9 +53,9 @@ struct rt_predictor {
     float *out;    /* (wave, student members, batch, outputs) */
     /* the call */
     const rt_batch_spec *spec;
-    const int64_t *order;
     const float *const *blocks;
     int64_t members, at, first; /* first pair of the wave; first batch to fill */
+    rt_run run;
 };
 
 /* ---- creation ---- */
@@ -107,9 +107,10 @@ static rt_status predictor_init(rt_predictor *p, const rt_student *student, rt_p
     p->out_index = rt_graph_outputs(p->graph);
     rt_graph_output(p->graph, "y", y);
     RT_TRY(rt_graph_status(p->graph));
-    RT_TRY(rt_plan_compile(
-        &p->plan, p->graph,
-        (rt_plan_options){.whole_batch = rt_whole_batch(flops, networks), .frozen = all_ready || many}));
+    RT_TRY(rt_plan_compile(&p->plan, p->graph,
+                           (rt_plan_options){.whole_batch = rt_whole_batch(flops, networks),
+                                             .v3 = rt_params_v3(params),
+                                             .frozen = all_ready || many}));
     p->workers = rt_pool_workers(p->pool);
     p->wave = choose_wave(p, flops);
     p->nready = all_ready ? networks : (int)RT_MIN(networks, p->wave);
@@ -169,7 +170,7 @@ static void fill_job(void *ctx, int64_t job, int worker) {
     rt_predictor *p = ctx;
     int64_t b = p->first + job, rows = rt_batch_rows(p->spec, b);
     float *x = ring_at(p, b);
-    rt_batch_fill(p->spec, 0, 0, b, p->order, x, NULL, NULL, NULL);
+    rt_batch_fill(p->spec, 0, 0, b, NULL, x, NULL, NULL, NULL);
     for (int64_t r = rows; r < p->batch; r++)
         memcpy(x + r * p->row_floats, x + (rows - 1) * p->row_floats, (size_t)p->row_floats * sizeof(float));
 }
@@ -207,8 +208,6 @@ static void make_ready(rt_predictor *p, const float *block) {
     r->block = block;
 }
 
-static const rt_run k_run = {.params_unchanged = true};
-
 /* Pair `at + job` in the workspace of a worker. */
 static rt_exec *bind_pair(rt_predictor *p, int64_t job, int worker) {
     const int64_t pair = p->at + job;
@@ -220,7 +219,8 @@ static rt_exec *bind_pair(rt_predictor *p, int64_t job, int worker) {
 }
 
 static void pair_job(void *ctx, int64_t job, int worker) {
-    rt_exec_run_here(bind_pair(ctx, job, worker), &k_run, worker);
+    const rt_predictor *p = ctx;
+    rt_exec_run_here(bind_pair(ctx, job, worker), &p->run, worker);
 }
 
 static void run_wave(rt_predictor *p, int64_t pairs) {
@@ -232,29 +232,29 @@ static void run_wave(rt_predictor *p, int64_t pairs) {
     rt_pool_run(p->pool, pair_job, p, whole);
     for (int64_t i = whole; i < pairs; i++) {
         rt_exec *e = bind_pair(p, i, 0);
-        rt_exec_run(&e, &k_run, 1, p->pool);
+        rt_exec_run(&e, &p->run, 1, p->pool);
     }
 }
 
-rt_status rt_predictor_run(rt_predictor *p, const rt_subset *set, const int64_t *order,
-                           const float *const *blocks, int members, rt_predictor_take take, void *user,
+rt_status rt_predictor_run(rt_predictor *p, const rt_subset *set, const float *const *blocks, int members, rt_predictor_take take, void *user,
                            const volatile sig_atomic_t *stop) {
     rt_batch_spec spec = {.set = set, .row = p->row, .batch = p->batch};
     const int64_t pairs = rt_batch_count(&spec) * members;
     RT_ASSERT(p->nready >= RT_MIN(members, p->wave));
     p->spec = &spec;
-    p->order = order;
     p->blocks = blocks;
     p->members = members;
     p->first = 0;
+    p->run = (rt_run){.params_unchanged = true, .stop = stop};
     for (int i = 0; i < p->nready && !p->keep; i++)
         p->ready[i].block = NULL; /* the blocks may have changed since the last call */
     for (p->at = 0; p->at < pairs; p->at += p->wave) {
-        RT_FAIL_IF(stop && *stop, RT_E_INTERRUPTED, "interrupted while predicting");
         const int64_t n = RT_MIN(p->wave, pairs - p->at), end = (p->at + n - 1) / members + 1;
         rt_pool_run(p->pool, fill_job, p, end - p->first);
         p->first = end;
         run_wave(p, n);
+        RT_FAIL_IF(stop && *stop, RT_E_INTERRUPTED,
+                   "interrupted while predicting"); /* and the wave is void */
         for (int64_t i = 0; i < n; i++) {
             const int64_t b = (p->at + i) / members;
             take(user, (int)((p->at + i) % members), b * p->batch, rt_batch_rows(&spec, b),

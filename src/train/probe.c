@@ -30,7 +30,7 @@ static rt_status probe_init(rt_probe *p, rt_params *params, const rt_subset *set
     RT_ASSERT(rt_graph_outputs(p->program.g) <= RT_PROBE_MAX);
     if (rt_graph_outputs(p->program.g) == 0)
         return RT_OK;
-    RT_TRY(rt_plan_compile(&p->plan, p->program.g, (rt_plan_options){0}));
+    RT_TRY(rt_plan_compile(&p->plan, p->program.g, (rt_plan_options){.v3 = rt_params_v3(params)}));
     RT_TRY(rt_memory_check(rt_plan_bytes(p->plan), "the measure of diversity"));
     RT_TRY(rt_exec_create(&p->exec, p->plan, p->pool));
     RT_TRY(rt_calloc(&p->x, (size_t)(spec.batch * rt_shape_elems(&row)), sizeof *p->x));

@@ -14,7 +14,6 @@
  */
 #include "base/alloc.h"
 #include "train/train_int.h"
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -42,7 +41,9 @@ static bool is_run_file(const char *name) {
 
 rt_status rt_run_dir_state(const char *path, rt_run_state *out) {
     *out = RT_RUN_NONE;
-    if (!rt_dir_exists(path))
+    bool found;
+    RT_TRY(rt_dir_find(path, &found));
+    if (!found)
         return RT_OK;
     char **names;
     int64_t n;
@@ -59,21 +60,44 @@ rt_status rt_run_dir_state(const char *path, rt_run_state *out) {
     return RT_OK;
 }
 
+/* Is this file, if it is there, one that retort wrote? Others have files of these names, too. */
+static rt_status check_ours(const char *dir, const char *name, const char *mark) {
+    char *path;
+    uint8_t *text = NULL;
+    size_t n = 0;
+    bool found;
+    RT_TRY(rt_path_join(&path, dir, name));
+    rt_status st;
+    RT_TRY_GOTO(rt_file_find(path, &found));
+    if (!found)
+        goto done;
+    RT_TRY_GOTO(rt_file_read(path, (size_t)64 << 20, &text, &n));
+    if (!strstr((const char *)text, mark))
+        st = rt_error_set(RT_E_USAGE, __FILE__, __LINE__,
+                          "%s was not written by retort, so %s is no run; --force replaces runs only", path,
+                          dir);
+done:
+    rt_free(text);
+    rt_free(path);
+    return st;
+}
+
+static rt_status check_force(const char *path) {
+    RT_TRY(check_ours(path, "config.yaml", "retort --config"));
+    return check_ours(path, "metrics.json", "\"retort\"");
+}
+
 rt_status rt_run_dir_check(const char *path, bool resume, bool force) {
     rt_run_state state;
     RT_TRY(rt_run_dir_state(path, &state));
+    if (force && !resume && state != RT_RUN_NONE)
+        return check_force(path);
     if (resume || force)
         return RT_OK;
     RT_FAIL_IF(state == RT_RUN_FINISHED, RT_E_USAGE,
                "%s holds a finished run; choose another --out, or replace it with --force", path);
     RT_FAIL_IF(state == RT_RUN_UNFINISHED, RT_E_USAGE,
                "%s holds an unfinished run; continue it with --resume, or replace it with --force", path);
-    return RT_OK;
-}
-
-static rt_status remove_path(const char *path) {
-    RT_FAIL_IF(rt_io_get()->unlink(path) != 0 && errno != ENOENT, RT_E_IO, "%s: cannot be removed: %s", path,
-               strerror(errno));
     return RT_OK;
 }
 
@@ -122,9 +146,8 @@ rt_status rt_run_dir_file(const rt_run_dir *d, const char *name, char **out) {
 
 rt_status rt_run_dir_write(const rt_run_dir *d, const char *name, const rt_str *text) {
     char *path;
-    RT_TRY(rt_str_status(text));
     RT_TRY(rt_run_dir_file(d, name, &path));
-    rt_status st = rt_file_write_atomic(path, rt_str_text(text), text->len);
+    rt_status st = rt_file_write_text(path, text);
     rt_free(path);
     return st;
 }
@@ -132,7 +155,7 @@ rt_status rt_run_dir_write(const rt_run_dir *d, const char *name, const rt_str *
 rt_status rt_run_dir_remove(const rt_run_dir *d, const char *name) {
     char *path;
     RT_TRY(rt_run_dir_file(d, name, &path));
-    rt_status st = remove_path(path);
+    rt_status st = rt_file_remove(path);
     rt_free(path);
     return st;
 }

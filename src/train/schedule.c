@@ -7,7 +7,8 @@
  *     constant     b
  *     step         b g^k, k the number of milestones <= e; step:80:0.1 reads: after epoch 80 a tenth
  *     cosine       b (1 + cos(pi (e - W) / (E - W))) / 2
- *     one-cycle:L  s b -> b over the first half of L epochs, back over the second, then down to b / 1000 at E
+ *     one-cycle:L  b -> 10 b over the first half of L epochs, back to b over the second, then down to b / 1000 at E
+ *                  (Malinin et al. 2020, Table 6, where b is the initial rate); L: 2/3 E, the paper's share, unless told
  *     waves:L      b (1 + cos(2 pi (e - W) / L)) / 2, down to zero and up again every L epochs
  *
  * The one-cycle rule contains its own warm-up; giving both is an error.
@@ -18,7 +19,9 @@
 #include <string.h>
 
 static const double PI = 3.14159265358979323846;
-static const char FORMS[] = "constant, step:E1,E2,...:FACTOR, cosine, one-cycle:EPOCHS or waves:EPOCHS";
+static const double CYCLE_TOP = 10, CYCLE_END = 0.001, CYCLE_SHARE = 2.0 / 3;
+static const char FORMS[] =
+    "constant, step:E1,E2,...:FACTOR, cosine, one-cycle, one-cycle:EPOCHS or waves:EPOCHS";
 
 static rt_status parse_step(rt_schedule *out, const char *text, const char *args) {
     const char *colon = strchr(args, ':');
@@ -43,13 +46,12 @@ static rt_status parse_step(rt_schedule *out, const char *text, const char *args
 }
 
 static double one_cycle(const rt_schedule *s, double e) {
-    double half = s->cycle / 2, start = s->warmup_start;
     if (e < s->cycle) {
-        double t = e < half ? e / half : (s->cycle - e) / half;
-        return s->lr * (start + (1 - start) * t);
+        const double half = s->cycle / 2, t = e < half ? e / half : (s->cycle - e) / half;
+        return s->lr * (1 + (CYCLE_TOP - 1) * t);
     }
-    double rest = s->epochs - s->cycle, t = rest > 0 ? RT_MIN((e - s->cycle) / rest, 1.0) : 1.0;
-    return s->lr * (start + (0.001 - start) * t);
+    const double rest = s->epochs - s->cycle, t = rest > 0 ? RT_MIN((e - s->cycle) / rest, 1.0) : 1.0;
+    return s->lr * (1 + (CYCLE_END - 1) * t);
 }
 
 static double cosine(const rt_schedule *s, double e) {
@@ -73,15 +75,16 @@ static double constant(const rt_schedule *s, double e) {
     return s->lr;
 }
 
+typedef enum args { NO_ARGS, MAY_HAVE_ARGS, HAS_ARGS } args;
 static const struct {
     const char *name;
-    bool has_args;
+    args args;
     double (*lr)(const rt_schedule *s, double e);
-} rules[] = {{"constant", false, constant},
-             {"step", true, steps},
-             {"cosine", false, cosine},
-             {"one-cycle", true, one_cycle},
-             {"waves", true, waves}};
+} rules[] = {{"constant", NO_ARGS, constant},
+             {"step", HAS_ARGS, steps},
+             {"cosine", NO_ARGS, cosine},
+             {"one-cycle", MAY_HAVE_ARGS, one_cycle},
+             {"waves", HAS_ARGS, waves}};
 
 double rt_schedule_lr(const rt_schedule *s, double epoch) {
     if (epoch < s->warmup)
@@ -99,22 +102,25 @@ rt_status rt_schedule_parse(rt_schedule *out, const char *text, double lr, doubl
     out->warmup_start = 0.01;
     out->epochs = epochs;
     size_t n = strcspn(text, ":");
-    const char *args = text[n] == ':' ? text + n + 1 : NULL;
-    bool has_args = false;
+    const char *words = text[n] == ':' ? text + n + 1 : NULL;
+    args wanted = NO_ARGS;
     for (int64_t i = 0; i < RT_COUNT(rules); i++) {
         if (strlen(rules[i].name) == n && memcmp(text, rules[i].name, n) == 0) {
             out->name = rules[i].name;
-            has_args = rules[i].has_args;
+            wanted = rules[i].args;
         }
     }
     RT_FAIL_IF(!out->name, RT_E_USAGE, "schedule '%s' is unknown; wanted %s", text, FORMS);
-    RT_FAIL_IF(has_args != (args != NULL), RT_E_USAGE, "schedule '%s': wanted %s", text, FORMS);
-    if (has_args && strcmp(out->name, "step") == 0)
-        return parse_step(out, text, args);
-    if (has_args)
-        RT_FAIL_IF(!rt_parse_f64(args, strlen(args), false, &out->cycle) || out->cycle <= 0, RT_E_USAGE,
-                   "schedule '%s': '%s' is not a number of epochs above 0", text, args);
+    RT_FAIL_IF(words ? wanted == NO_ARGS : wanted == HAS_ARGS, RT_E_USAGE, "schedule '%s': wanted %s", text,
+               FORMS);
+    if (words && strcmp(out->name, "step") == 0)
+        return parse_step(out, text, words);
+    if (words)
+        RT_FAIL_IF(!rt_parse_f64(words, strlen(words), false, &out->cycle) || out->cycle <= 0, RT_E_USAGE,
+                   "schedule '%s': '%s' is not a number of epochs above 0", text, words);
     if (strcmp(out->name, "one-cycle") == 0) {
+        if (!words)
+            out->cycle = CYCLE_SHARE * epochs;
         RT_FAIL_IF(epochs > 0 && out->cycle > epochs, RT_E_USAGE,
                    "schedule '%s': the cycle is longer than the run of %g epochs", text, epochs);
         RT_FAIL_IF(warmup > 0, RT_E_USAGE, "schedule '%s' warms up by itself; leave out --warmup", text);

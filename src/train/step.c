@@ -71,6 +71,7 @@ struct rt_step {
     int slots; /* state floats per parameter */
     int nlanes;
     bool whole_batch;      /* small members: lanes are the workers' */
+    bool intact;           /* a step that was interrupted changed nothing */
     float *values, *state; /* (members, floats), (members, slots * floats) */
     lane *lanes;
     chunk *chunks;
@@ -146,8 +147,9 @@ static rt_status program_compile(const rt_step *s, program *p, int64_t rows) {
     p->out_logits = add_output(p->what.g, "logits", p->what.logits);
     RT_TRY(rt_calloc(&p->out_grad, (size_t)rt_params_count(s->params) + 1, sizeof *p->out_grad));
     RT_TRY(add_gradients(s, p, p->what.loss));
-    return rt_plan_compile(&p->plan, p->what.g,
-                           (rt_plan_options){.slice = s->o.slice, .whole_batch = s->whole_batch});
+    return rt_plan_compile(
+        &p->plan, p->what.g,
+        (rt_plan_options){.slice = s->o.slice, .whole_batch = s->whole_batch, .v3 = rt_params_v3(s->params)});
 }
 
 static rt_status program_create(rt_step *s, program *p, int64_t rows) {
@@ -345,6 +347,10 @@ const rt_plan *rt_step_plan(const rt_step *s) {
     return s->programs[0].plan;
 }
 
+bool rt_step_intact(const rt_step *s) {
+    return s->intact;
+}
+
 double rt_step_flops(const rt_step *s) {
     return rt_plan_flops(s->programs[0].plan);
 }
@@ -353,7 +359,8 @@ double rt_step_flops(const rt_step *s) {
 
 static void square_chunk(const rt_step *s, lane *l, int64_t k) {
     const chunk *c = &s->chunks[k];
-    l->square[k] = c->rule.grad_scale * c->rule.grad_scale * rt_optim_sum_squares(l->grad + c->lo, c->n);
+    l->square[k] = c->rule.grad_scale * c->rule.grad_scale *
+                   rt_optim_sum_squares(l->grad + c->lo, c->n, rt_params_v3(s->params));
 }
 
 static void square_job(void *ctx, int64_t job, int worker) {
@@ -456,8 +463,10 @@ static void bind(rt_step *s, program *p, int i, int member) {
 
 static rt_run run_of(const rt_step *s, int member) {
     const rt_step_io *io = s->io;
-    return (rt_run){
-        .seed = io->seeds ? io->seeds[member] : 0, .step = (uint64_t)io->t, .profile = io->profile};
+    return (rt_run){.seed = io->seeds ? io->seeds[member] : 0,
+                    .step = (uint64_t)io->t,
+                    .profile = io->profile,
+                    .stop = s->whole_batch ? NULL : io->stop}; /* small members are through in no time */
 }
 
 static void note_outcome(rt_step *s, const lane *l) {
@@ -515,6 +524,11 @@ static rt_status run_wave(rt_step *s, int lo, int n) {
         s->wave_run[i] = run_of(s, s->todo[lo + i]);
     }
     rt_exec_run(s->wave_exec, s->wave_run, n, s->pool);
+    int cut = 0;
+    for (int i = 0; i < n; i++)
+        cut += rt_exec_is_cut(s->wave_exec[i]);
+    s->intact = lo == 0 && cut == n;
+    RT_FAIL_IF(cut > 0, RT_E_INTERRUPTED, "stopped within step %lld", (long long)s->io->t + 1);
     if (s->o.clip_norm > 0)
         rt_pool_run(s->pool, square_job, s, n * s->nchunks);
     for (int i = 0; i < n; i++) {

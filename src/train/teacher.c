@@ -44,6 +44,8 @@ static void digest_model(const rt_model *m, char hex[65]) {
     }
     for (int i = 0; i < rt_model_networks(m); i++)
         rt_sha256_update(&sha, rt_model_block(m, i), (size_t)m->floats * sizeof(float));
+    if (rt_params_v3(m->params))
+        rt_sha256_update(&sha, "v3", 2);
     rt_sha256_final(&sha, digest);
     rt_sha256_hex(digest, hex);
 }
@@ -87,8 +89,8 @@ static rt_status check_outputs(const rt_teacher *t, const char *name) {
 /* (n, m, k), or (n, k) of one teacher, as float. */
 static rt_status take_array(rt_teacher *t, const rt_npy *a, const char *path) {
     const rt_shape *s = &a->shape;
-    RT_FAIL_IF(a->kind != 'f' || (a->itemsize != 4 && a->itemsize != 8), RT_E_INPUT,
-               "%s: holds numbers of type %c%d, wanted float32 or float64", path, a->kind, a->itemsize);
+    RT_FAIL_IF(a->kind != 'f', RT_E_INPUT, "%s: holds numbers of type %c%d, wanted float16, float32 or float64", path,
+               a->kind, a->itemsize);
     RT_FAIL_IF((s->rank != 3 && s->rank != 2) || rt_shape_elems(s) < 1, RT_E_INPUT,
                "%s: has %d axes, wanted rows x members x outputs, or rows x outputs of one teacher, none of "
                "them empty",
@@ -99,16 +101,7 @@ static rt_status take_array(rt_teacher *t, const rt_npy *a, const char *path) {
     t->members = (int)members;
     t->outputs = s->d[s->rank - 1];
     RT_TRY(alloc_outputs(t, s->d[0]));
-    const int64_t n = rt_shape_elems(s);
-    for (int64_t i = 0; i < n; i++) {
-        double wide;
-        if (a->itemsize == 4) {
-            memcpy(&t->logits[i], a->data + i * 4, 4);
-        } else {
-            memcpy(&wide, a->data + i * 8, 8);
-            t->logits[i] = (float)wide;
-        }
-    }
+    rt_numbers_to_f32(t->logits, a->data, a->kind, a->itemsize, rt_shape_elems(s));
     return check_outputs(t, path);
 }
 
@@ -126,8 +119,11 @@ done:
     return st;
 }
 
-static rt_status open_run(rt_teacher *t, const char *path) {
+/* Answers of v3 kernels are others, and kept apart. */
+static rt_status open_run(rt_teacher *t, const char *path, bool v3) {
     RT_TRY(rt_model_load(&t->model, path));
+    if (v3)
+        rt_params_set_v3(t->model->params, true);
     t->members = rt_model_members(t->model);
     t->outputs = rt_model_outputs(t->model);
     digest_model(t->model, t->digest);
@@ -138,11 +134,14 @@ static rt_status open_run(rt_teacher *t, const char *path) {
     return RT_OK;
 }
 
-rt_status rt_teacher_open(rt_teacher **out, const char *spec) {
+rt_status rt_teacher_open(rt_teacher **out, const char *spec, bool v3) {
     *out = NULL;
     rt_teacher *t;
+    RT_FAIL_IF(!rt_str_starts(spec, STORED) && rt_str_ends(spec, ".npy"), RT_E_USAGE,
+               "--teacher: '%s' is an array; stored outputs are said as %s%s", spec, STORED, spec);
     RT_TRY(rt_calloc(&t, 1, sizeof *t));
-    rt_status st = rt_str_starts(spec, STORED) ? open_stored(t, spec + strlen(STORED)) : open_run(t, spec);
+    rt_status st =
+        rt_str_starts(spec, STORED) ? open_stored(t, spec + strlen(STORED)) : open_run(t, spec, v3);
     if (st != RT_OK) {
         rt_teacher_destroy(&t);
         return rt_error_prefix(st, "--teacher");
@@ -244,16 +243,9 @@ static rt_status write_cache(const rt_teacher *t, const char *dir, const char *n
     return rt_file_write_atomic(sum, hex, 65);
 }
 
-/* A Dirichlet's mean is the softmax of ln(e^z + offset). */
-static void mean_logits(float *z, int64_t n, double offset) {
-    for (int64_t i = 0; offset > 0 && i < n; i++)
-        z[i] = z[i] > 40 ? z[i] : (float)log(exp((double)z[i]) + offset);
-}
-
 rt_status rt_teacher_compute(rt_teacher *t, const rt_part *p, const char *data_hash, const char *dir,
                              rt_pool *pool, const volatile sig_atomic_t *stop) {
     char *npy = NULL, *sum = NULL;
-    double offset = 0;
     rt_status st = RT_OK;
     if (!t->model)
         return RT_OK;
@@ -264,8 +256,9 @@ rt_status rt_teacher_compute(rt_teacher *t, const rt_part *p, const char *data_h
         RT_TRY_GOTO(check_outputs(t, "the teacher"));
         RT_TRY_GOTO(write_cache(t, dir, npy, sum));
     }
-    if (rt_model_output_kind(t->model, &offset) == RT_OUTPUT_DIRICHLET)
-        mean_logits(t->logits, t->rows * t->members * t->outputs, offset);
+    const rt_reading how = rt_model_reading(t->model);
+    for (int64_t i = 0; how.kind == RT_OUTPUT_DIRICHLET && i < t->rows * how.m * how.k; i++)
+        t->logits[i] = rt_dirichlet_logit(t->logits[i], how.offset);
 done:
     rt_free(npy);
     rt_free(sum);
@@ -289,30 +282,18 @@ void rt_teacher_gather(const rt_teacher *t, const int64_t *source, int64_t rows,
             memcpy(out, t->logits + (source[r] * t->members + m) * k, (size_t)k * sizeof(float));
 }
 
-static double log_sum_exp(const float *z, int64_t k) {
-    double top = (double)z[0], sum = 0;
-    for (int64_t j = 1; j < k; j++)
-        top = RT_MAX(top, (double)z[j]);
-    for (int64_t j = 0; j < k; j++)
-        sum += exp((double)z[j] - top);
-    return top + log(sum);
-}
-
-/* The diversity of distill/program.c, over stored logits. */
-double rt_teacher_diversity(const rt_teacher *t, const int64_t *source, int64_t rows) {
-    const int m = t->members;
-    const int64_t k = t->outputs;
-    double all = 0;
-    for (int64_t r = 0; r < rows; r++) {
-        const float *z = t->logits + source[r] * m * k;
-        for (int i = 0; i < m; i++)
-            for (int j = 0; j < m; j++) {
-                const double li = log_sum_exp(z + i * k, k), lj = log_sum_exp(z + j * k, k);
-                for (int64_t c = 0; i != j && c < k; c++) {
-                    const double a = (double)z[i * k + c] - li, b = (double)z[j * k + c] - lj;
-                    all += exp(a) * (a - b);
-                }
-            }
+rt_status rt_teacher_diversity(const rt_teacher *t, const int64_t *source, int64_t rows, double *out) {
+    rt_row r;
+    double sum = 0;
+    *out = NAN;
+    if (t->members < 2 || rows < 1)
+        return RT_OK;
+    RT_TRY(rt_row_init(&r, (rt_reading){.m = t->members, .k = t->outputs}));
+    for (int64_t i = 0; i < rows; i++) {
+        (void)rt_row_read(&r, t->logits + source[i] * t->members * t->outputs); /* check_outputs was here */
+        sum += r.diversity;
     }
-    return m > 1 && rows > 0 ? all / ((double)m * (m - 1) * (double)rows) : NAN;
+    rt_row_deinit(&r);
+    *out = sum / (double)rows;
+    return RT_OK;
 }

@@ -11,10 +11,12 @@
 #define RT_TRAIN_TRAIN_H
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/pool.h"
 #include "base/str.h"
 #include "data/data.h"
 #include "distill/distill.h"
+#include "eval/decision.h"
 #include "io/io.h"
 #include "nn/nn.h"
 #include "plan/plan.h"
@@ -51,7 +53,9 @@ enum {
     RT_VERB_AVERAGE = 128,
     RT_VERB_REPORT = 256,
     RT_VERB_RECIPE = 512,
-    RT_VERB_ALL = 1023,
+    RT_VERB_EXPORT = 1024,
+    RT_VERB_CALIBRATE = 2048,
+    RT_VERB_ALL = 4095,
     RT_PARAM_HOW = 1 << 16,  /* changes how a run is done, not its result */
     RT_PARAM_ONCE = 1 << 17, /* concerns one call only: not saved */
 };
@@ -88,7 +92,8 @@ rt_status rt_config_load(rt_config *c, unsigned verb,
                          const char *path) RT_MUST_CHECK; /* YAML: a flat mapping, '-' or '_' in keys */
 bool rt_config_is_set(const rt_config *c, const char *key);
 void rt_config_write(const rt_config *c, unsigned verb,
-                     rt_str *out); /* YAML of every parameter the verb knows */
+                     rt_str *out);     /* YAML of every parameter the verb knows */
+bool rt_config_v3(const rt_config *c); /* --isa v3 */
 void rt_config_hash(const rt_config *c, unsigned verb,
                     char out[65]); /* of what decides the result: not out, threads, progress, ... */
 
@@ -138,23 +143,27 @@ typedef struct rt_step_io {
     const float *const *teacher_blocks; /* parameters of teachers that run inside the step */
     const float *ood;                   /* (members, rows, row...) */
     double *profile; /* NULL, or added to: seconds of the actions of rt_step_plan, with one worker */
+    const volatile sig_atomic_t *stop; /* NULL, or: RT_E_INTERRUPTED from within a long step once it is set */
 } rt_step_io;
 rt_status rt_step_run(rt_step *s, const rt_step_io *io) RT_MUST_CHECK;
+/* After RT_E_INTERRUPTED: no member was changed, the step can be done again. */
+bool rt_step_intact(const rt_step *s);
 /* Compiles the step for a smaller last batch ahead of time, so that running allocates nothing. */
 rt_status rt_step_prepare(rt_step *s, int64_t rows) RT_MUST_CHECK;
 
-/* ---- schedules: constant | step:E1,E2:f | cosine | one-cycle:LEN | waves:LEN, each with warm-up; a pure
+/* ---- schedules: constant | step:E1,E2:f | cosine | one-cycle[:LEN] | waves:LEN, each with warm-up; a pure
  * function of progress ---- */
 typedef struct rt_schedule {
     const char *name;
-    double lr;           /* base */
+    double lr;           /* base; one-cycle: the initial one */
     double warmup;       /* epochs */
     double warmup_start; /* fraction of lr at the start, 0.01 */
     double epochs;
     double milestones[16]; /* step: epochs */
     int nmilestones;
     double gamma; /* step: factor */
-    double cycle; /* one-cycle: epochs of the cycle, the rest anneals to lr / 1000; waves: epochs of one */
+    double
+        cycle; /* one-cycle: epochs up to 10 lr and back, the rest falls to lr / 1000; waves: epochs of one */
 } rt_schedule;
 rt_status rt_schedule_parse(rt_schedule *out, const char *text, double lr, double warmup,
                             double epochs) RT_MUST_CHECK;
@@ -173,9 +182,7 @@ void rt_predictor_destroy(rt_predictor **p);
 bool rt_keep_networks(const rt_params *p, int networks);
 /* A promise: from now on the same block means the same numbers in it, from call to call. */
 void rt_predictor_keep_blocks(rt_predictor *p);
-/* order: set->n positions in the set. */
-rt_status rt_predictor_run(rt_predictor *p, const rt_subset *set, const int64_t *order,
-                           const float *const *blocks, int members, rt_predictor_take take, void *user,
+rt_status rt_predictor_run(rt_predictor *p, const rt_subset *set, const float *const *blocks, int members, rt_predictor_take take, void *user,
                            const volatile sig_atomic_t *stop) RT_MUST_CHECK;
 
 /* ---- models ---- */
@@ -183,13 +190,18 @@ typedef struct rt_model rt_model;
 /* A run directory (all members), or one or several model files of equal architecture. */
 rt_status rt_model_load(rt_model **out, const char *path) RT_MUST_CHECK;
 void rt_model_destroy(rt_model **m);
-int rt_model_networks(const rt_model *m); /* files */
-int rt_model_members(const rt_model *m);  /* networks times the members inside each */
+int rt_model_networks(const rt_model *m);                     /* files */
+bool rt_model_given(const rt_model *m, const char *function); /* false: NULL, and a message is left */
+int rt_model_members(const rt_model *m);                      /* networks times the members inside each */
 const rt_student *rt_model_student(const rt_model *m);
 rt_task rt_model_task(const rt_model *m);
-/* What rt_model_predict gives: logits, those of Dirichlet distributions (alpha = e^z + *offset; may be
- * NULL), or means and variances. */
-rt_output_kind rt_model_output_kind(const rt_model *m, double *offset);
+/* What rt_model_predict gives means (eval/eval.h). */
+rt_reading rt_model_reading(const rt_model *m);
+/* The same with the temperature that was fitted to the model: what it answers to users. */
+rt_reading rt_model_answering(const rt_model *m);
+const rt_decision *rt_model_decision(const rt_model *m); /* of `calibrate` (model_decision.c) */
+/* Rewrites the file of a model, or the first of a run, with another decision; NULL: none. */
+rt_status rt_model_store_decision(const char *path, const char *text) RT_MUST_CHECK;
 int64_t rt_model_outputs(const rt_model *m); /* classes, or 2 */
 rt_shape rt_model_input(const rt_model *m);
 const rt_net *rt_model_net(const rt_model *m);
@@ -197,6 +209,13 @@ const rt_params *rt_model_params(const rt_model *m);
 const float *rt_model_block(const rt_model *m, int network);
 const char *rt_model_class_name(const rt_model *m, int64_t k);
 const char *rt_model_meta(const rt_model *m, const char *key); /* provenance; NULL if absent */
+/* Does its provenance have this value under this key? */
+rt_status rt_model_comes_from(const rt_model *m, const char *key, const char *value, bool *out) RT_MUST_CHECK;
+rt_data_like rt_model_like(const rt_model *m); /* to open data for it; borrowed */
+/* Is that data's hash in its provenance? */
+rt_status rt_model_trained_on(const rt_model *m, const char *hash, bool *out) RT_MUST_CHECK;
+double rt_model_target_mean(const rt_model *m); /* regression: the target is standardised by these */
+double rt_model_target_std(const rt_model *m);
 /* Refuses data the model was not made for: other input shape, task, number or names of classes (both
  * sides named). */
 rt_status rt_model_check_data(const rt_model *m, const rt_dataset *d) RT_MUST_CHECK;
@@ -216,12 +235,47 @@ rt_status rt_model_predict_by(const rt_model *m, rt_predictor *by, const rt_part
 /* Outputs (mean, log-variance) of a regression network, in place, to mean and variance in the target's
  * own units. */
 void rt_model_unscale(const rt_model *m, float *y);
+/* What a network says of one row, as rt_model_predict gives it: member s inside it is at y + s * stride; out
+ * (student members, outputs). */
+void rt_model_answer(const rt_model *m, const float *y, int64_t stride, float *out);
 
-/* Training and validation rows of a part, as the configuration says. */
-rt_status rt_split_rows(const rt_config *c, const rt_part *p, rt_subset *train,
+/* ---- which rows are for testing and validation (splits.c) ---- */
+void rt_config_new_splits(rt_config *c); /* of a run that begins now: what is not set is "auto" */
+/* For data that a run was trained on: its way to hold out test rows, unless another is set. */
+rt_status rt_config_follow_run(rt_config *c, const char *run) RT_MUST_CHECK;
+rt_status rt_run_test_split(const char *run, rt_split *out,
+                            bool *known) RT_MUST_CHECK; /* known: it is a run */
+rt_data_options rt_config_data(const rt_config *c);     /* how it reads its data */
+void rt_config_name_splits(rt_config *c,
+                           const rt_dataset *d); /* "auto" becomes what it means for these data */
+/* Training and validation rows. */
+rt_status rt_split_rows(const rt_config *c, const rt_dataset *d, rt_subset *train,
                         rt_subset *valid) RT_MUST_CHECK;
+/* The same for the networks that a finished run left behind: a hyper ensemble is retrained on all rows. */
+rt_status rt_run_rows(const rt_config *c, const rt_dataset *d, rt_subset *train,
+                      rt_subset *valid) RT_MUST_CHECK;
+/* The data of a run (or `data`, if not NULL) and the rows that it held out. */
+rt_status rt_run_open_valid(rt_dataset **d, rt_subset *train, rt_subset *valid, const char *run,
+                            const char *data, const rt_data_like *like) RT_MUST_CHECK;
+
+/* The rows that a run held out itself (held_out.c): whoever fits something to a run's predictions uses these or
+ * none. All-zero before the first use; serves one run after another, and keeps the data between them. */
+typedef struct rt_held_out {
+    rt_part rows;       /* owned */
+    const char *reason; /* why there are none; NULL: there are */
+    bool known;         /* data is what the run was trained on */
+    rt_dataset *data;
+    char *spec;
+    rt_data_options options;
+} rt_held_out;
+/* other: another name of the run's data, or NULL. */
+rt_status rt_held_out_find(rt_held_out *h, const char *run, const rt_model *m,
+                           const char *other) RT_MUST_CHECK;
+void rt_held_out_deinit(rt_held_out *h);
 
 /* ---- making models ---- */
+void rt_model_set_v3(rt_model *m,
+                     bool v3); /* how it predicts from now on; what it was trained with stays in its file */
 /* A model without weights (zero) for a data set. */
 rt_status rt_model_create(rt_model **out, const rt_student_config *student, const rt_dataset *d,
                           double target_mean, double target_std, int networks) RT_MUST_CHECK;
@@ -262,27 +316,23 @@ rt_status rt_run_dir_write(const rt_run_dir *d, const char *name, const rt_str *
 rt_status rt_run_dir_remove(const rt_run_dir *d, const char *name) RT_MUST_CHECK; /* absent is fine */
 
 /* ---- the verb ---- */
-typedef struct rt_progress {
-    int64_t epoch, epochs, step, steps; /* step within the epoch */
-    double loss, accuracy;              /* running, mean over members; accuracy NaN for regression */
-    double samples_per_s;               /* distinct inputs times members */
-    double seconds, seconds_left;
-    bool epoch_end;
-    double valid_loss, valid_accuracy; /* at epoch_end, NaN without validation */
-    const char *note;                  /* "resumed at epoch 3", or NULL */
-} rt_progress;
 typedef struct rt_train_hooks {
     void (*progress)(void *user, const rt_progress *p);
     void *user;
     const volatile sig_atomic_t *stop; /* set by a signal handler: save and return RT_E_INTERRUPTED */
 } rt_train_hooks;
+enum { RT_DOUBT_MAX = 400 };
 typedef struct rt_train_result {
     int members;
     int64_t epochs, steps, parameters;
     double seconds, samples_per_s;
     double train_loss, valid_loss,
-        valid_accuracy; /* means over members, of the kept weights; NaN where absent */
+        valid_accuracy;       /* means over members, of the kept weights; NaN where absent */
+    char doubt[RT_DOUBT_MAX]; /* why the result should not be trusted, as a sentence; "": nothing was found */
+    const char *keep; /* which those are: best validation "loss" or "accuracy", or "last"; NULL: not known */
 } rt_train_result;
+/* As keys of an open object. */
+void rt_train_result_write(const rt_train_result *r, const char *run, rt_json *j);
 rt_status rt_train_run(const rt_config *c, const rt_train_hooks *hooks, rt_train_result *out) RT_MUST_CHECK;
 /* The verb `distill`: the same, with a teacher (params.def). */
 rt_status rt_distill_run(const rt_config *c, const rt_train_hooks *hooks, rt_train_result *out) RT_MUST_CHECK;

@@ -9,6 +9,8 @@
 #include "io/io.h"
 #include "train/train.h"
 
+/* Of a configuration loaded from a run: the hash leaves out what its file does not have, parameters of a later version. */
+void rt_config_mark_saved(rt_config *c);
 /* Appends "key (a's value, now b's value), ..." for every parameter of the verb that decides the result and
  * differs. */
 void rt_config_diff(const rt_config *a, const rt_config *b, unsigned verb, rt_str *out);
@@ -31,8 +33,8 @@ typedef struct rt_teacher {
     int64_t rows;
     float *logits; /* (rows, members, outputs); NULL before they are computed */
 } rt_teacher;
-rt_status rt_teacher_open(rt_teacher **out,
-                          const char *spec) RT_MUST_CHECK; /* DIR | FILE.safetensors | logits:FILE.npy */
+/* DIR | FILE.safetensors | logits:FILE.npy; v3: it answers with the same bits on every x86-64-v3 processor */
+rt_status rt_teacher_open(rt_teacher **out, const char *spec, bool v3) RT_MUST_CHECK;
 void rt_teacher_destroy(rt_teacher **t);
 rt_status rt_teacher_check(const rt_teacher *t, const rt_dataset *d,
                            int64_t rows) RT_MUST_CHECK; /* made for this data? */
@@ -46,8 +48,9 @@ void rt_teacher_standardise(rt_teacher *t, double mean,
                             double std); /* regression: from (mean, variance) to the student's scaling */
 void rt_teacher_gather(const rt_teacher *t, const int64_t *source, int64_t rows,
                        float *out); /* (members, rows, outputs) */
-double rt_teacher_diversity(const rt_teacher *t, const int64_t *source,
-                            int64_t rows); /* NaN of one teacher */
+/* Mean KL over pairs of different teachers; NaN of one. */
+rt_status rt_teacher_diversity(const rt_teacher *t, const int64_t *source, int64_t rows,
+                               double *out) RT_MUST_CHECK;
 
 /* ---- inputs besides the data set's ---- */
 typedef struct rt_aux {
@@ -89,13 +92,21 @@ struct rt_model {
     int64_t nclasses;
     const char **classes;
     double target_mean, target_std; /* regression */
+    bool bytes;                     /* inputs were bytes / 255 */
+    const char *resize;             /* how pictures were brought to size; NULL: not known */
+    const char *table;              /* what the columns of a table become; NULL: not a table */
     int networks;                   /* trained side by side, one file each */
     int64_t floats;
-    float *blocks; /* (networks, floats) */
+    float *blocks;      /* (networks, floats) */
+    const float **list; /* (networks) where each begins */
     int64_t batch; /* rows per run of the predictions; 0: the default */
+    rt_decision decision;
     const rt_st_meta *meta;
     int64_t nmeta;
 };
+rt_status rt_model_list_blocks(rt_model *m) RT_MUST_CHECK;
+rt_status rt_model_read_decision(rt_model *m) RT_MUST_CHECK; /* from its metadata; none is fine */
+
 /* ---- checkpoints ---- */
 /* What a run has to remember besides what follows from its configuration. */
 typedef struct rt_progress_state {
@@ -105,6 +116,7 @@ typedef struct rt_progress_state {
     double *loss_sum, *correct; /* (members): of the current epoch */
     double *kept_loss, *kept_accuracy,
         *kept_epoch; /* (members): of the weights to keep so far; epoch 0: none yet */
+    double *lowest;  /* (members): training loss of an epoch so far */
 } rt_progress_state;
 typedef struct rt_checkpoint {
     const char *config_hash, *data_hash;
@@ -137,6 +149,7 @@ typedef struct rt_trainer {
     rt_config config;      /* as given, then with everything filled in; texts are borrowed */
     const rt_config *c;    /* that */
     const rt_group *group; /* NULL: the run is the whole */
+    bool tells;            /* of its parts: not so candidates and later groups */
     const rt_train_hooks *hooks;
     const char *method;
     rt_phase phases[RT_PHASES_MAX];
@@ -146,18 +159,21 @@ typedef struct rt_trainer {
     float *teacher_rows; /* (members, teachers, batch, outputs) */
     rt_aux aux;
     rt_probe *probe;
+    const char *doubt;        /* of the result, at the end */
     double teacher_diversity; /* of stored outputs on the probe's rows; NaN: none */
     double *group_decay;
     rt_reconstruct_report reconstruction; /* of --init-from-teacher */
-    char data_hash[65];                   /* of everything a run reads: data, --aux, teacher */
+    rt_reconstruct_report unmatched; /* the same before teachers were renumbered; layers 0: they were not */
+    char data_hash[65];              /* of everything a run reads: data, --aux, teacher */
     rt_pool *pool;
     rt_dataset *data;
     rt_subset train, valid;
-    rt_subset labelled; /* train without --aux */
+    rt_subset labelled;   /* train without --aux */
+    double *class_weight; /* --class-weights; NULL: none */
     rt_batch_spec batches;
     int64_t nbatches, epoch_rows; /* per epoch */
     int members;
-    bool regression, keep_best;
+    bool regression, keep_best, keep_by_loss;
     rt_schedule schedule;
     rt_model *model; /* what is trained; its weights are the ones kept */
     rt_model *ship;  /* what is validated and saved: the same, or what it collapses to */
@@ -175,8 +191,8 @@ typedef struct rt_trainer {
     double *correct;
     const float **blocks;
     float *target;        /* (members, batch): standardised */
-    int64_t *valid_order; /* identity */
-    double *mean_p;       /* (outputs): of one row */
+    rt_row valid_row;     /* of one network */
+    float *valid_y;       /* (student members, outputs): of one row */
     rt_str line;
     /* clocks: of this session */
     double started, seconds_before, last_progress, last_checkpoint;
@@ -187,12 +203,16 @@ rt_trainer_resolve(rt_trainer *t) RT_MUST_CHECK; /* method, objective, perturbat
 rt_status rt_trainer_student(const rt_trainer *t, rt_student_config *s)
     RT_MUST_CHECK; /* all but the architecture; of this phase */
 rt_distill_config rt_trainer_what(const rt_trainer *t);
-double rt_trainer_temperature(const rt_trainer *t, int64_t epoch); /* of this phase */
+double rt_trainer_temperature(const rt_trainer *t, double epoch); /* fractional; of this phase */
+double rt_trainer_last_step(const rt_trainer *t, int64_t epoch);  /* of an epoch, as a fractional one */
 void rt_trainer_pair(const rt_trainer *t, int64_t step, uint64_t purpose, int32_t pair[2]);
 rt_config rt_trainer_whole(const rt_trainer *t); /* the configuration, of the ensemble a group is part of */
 rt_status rt_trainer_open(rt_trainer *t) RT_MUST_CHECK; /* data, network, step, buffers; no files */
 rt_status rt_trainer_enter(rt_trainer *t,
-                           int phase) RT_MUST_CHECK;    /* network and step of a phase, with fresh weights */
+                           int phase) RT_MUST_CHECK; /* network and step of a phase, with fresh weights */
+bool rt_trainer_reconstructs(const rt_trainer *t);   /* --init-from-teacher */
+/* Fills a block of the student from the teachers (init_teacher.c). */
+rt_status rt_trainer_reconstruct(rt_trainer *t, float *block) RT_MUST_CHECK;
 rt_status rt_trainer_grow(rt_trainer *t) RT_MUST_CHECK; /* the next phase, from the weights this one keeps */
 rt_status
 rt_trainer_teach(rt_trainer *t) RT_MUST_CHECK; /* outputs of the teacher; the run directory is open */
@@ -202,6 +222,10 @@ rt_status rt_trainer_validate(rt_trainer *t) RT_MUST_CHECK;
  * something to go on with. */
 rt_status rt_hyper_run(const rt_config *c, const rt_train_hooks *hooks, rt_train_result *out) RT_MUST_CHECK;
 /* Of runs made of smaller ones: a word on where they are, and their result as metrics.json. */
+rt_status rt_class_weights(rt_trainer *t) RT_MUST_CHECK; /* sets class_weight from the labelled rows */
+/* Rows and classes of the parts, as notes. */
+rt_status rt_train_tell_parts(const rt_train_hooks *hooks, int64_t epochs, const rt_dataset *d,
+                              const rt_subset *train, const rt_subset *valid) RT_MUST_CHECK;
 void rt_train_tell(const rt_train_hooks *hooks, int64_t epochs, const char *note);
 rt_status rt_train_write_result(const rt_run_dir *dir, const rt_train_result *r, const char *extra,
                                 int64_t count, const char *no_accuracy) RT_MUST_CHECK;
@@ -216,7 +240,11 @@ void rt_trainer_close(rt_trainer *t);
 double rt_trainer_seconds(const rt_trainer *t); /* all sessions */
 double rt_trainer_rate(const rt_trainer *t);    /* samples per second of this session */
 double rt_mean(const double *v, int n);
+/* Whether training was in vain: the lowest losses so far, at the end of an epoch, and a sentence, "" if not. */
+void rt_trainer_lowest(rt_trainer *t);
+rt_status rt_trainer_doubt(rt_trainer *t, char out[RT_DOUBT_MAX]) RT_MUST_CHECK;
 /* Lines of log.jsonl, metrics.json, and the progress callback. */
+const char *rt_trainer_kept(const rt_trainer *t); /* which weights are kept: "loss", "accuracy", "last" */
 rt_status rt_trainer_log_event(rt_trainer *t, const char *event) RT_MUST_CHECK;
 rt_status rt_trainer_log_epoch(rt_trainer *t) RT_MUST_CHECK;
 rt_status rt_trainer_write_metrics(rt_trainer *t, const rt_train_result *r) RT_MUST_CHECK;

@@ -58,7 +58,8 @@ void rt_trainer_pair(const rt_trainer *t, int64_t step, uint64_t purpose, int32_
 
 /* What a teacher and --aux add to a batch. */
 static rt_status add_teaching(rt_trainer *t, const rt_batch *b, rt_step_io *io) {
-    io->temperature = (float)rt_trainer_temperature(t, t->at.epoch);
+    io->temperature =
+        (float)rt_trainer_temperature(t, (double)t->at.epoch + (double)t->at.index / (double)t->nbatches);
     rt_trainer_pair(t, t->at.step, 0, io->pair);
     if (t->teacher) {
         io->teacher_blocks = t->teacher->blocks;
@@ -91,7 +92,8 @@ static rt_status one_step(rt_trainer *t) {
                      .lr = t->lr,
                      .seeds = t->seeds,
                      .losses = t->losses,
-                     .correct = t->correct};
+                     .correct = t->correct,
+                     .stop = t->hooks ? t->hooks->stop : NULL};
     RT_TRY(add_teaching(t, b, &io));
     RT_TRY(rt_step_run(t->step, &io));
     for (int m = 0; m < t->members; m++) {
@@ -104,6 +106,12 @@ static rt_status one_step(rt_trainer *t) {
     return RT_OK;
 }
 
+/* Some members have done the step and others have not: what can be gone on from is the checkpoint before. */
+static rt_status leave_step(const rt_trainer *t) {
+    RT_FAIL(RT_E_INTERRUPTED, "stopped within step %lld; --resume continues from the last checkpoint",
+            (long long)t->at.step + 1);
+}
+
 static rt_status run_steps(rt_trainer *t) {
     if (t->at.index == 0)
         for (int m = 0; m < t->members; m++)
@@ -111,7 +119,10 @@ static rt_status run_steps(rt_trainer *t) {
     while (t->at.index < t->nbatches) {
         if (must_stop(t))
             return stop_here(t);
-        RT_TRY(one_step(t));
+        rt_status st = one_step(t);
+        if (st == RT_E_INTERRUPTED)
+            return rt_step_intact(t->step) ? stop_here(t) : leave_step(t);
+        RT_TRY(st);
         rt_trainer_progress(t, false, NULL);
     }
     return RT_OK;
@@ -119,17 +130,35 @@ static rt_status run_steps(rt_trainer *t) {
 
 /* ---- the end of an epoch ---- */
 
+/* --patience: has member m, after so many epochs, not been better than what is kept of it for too long? Each member is
+ * asked on its own, and keeps what it has from then on: it does not matter beside whom it is trained. */
+static bool out_of_patience(const rt_trainer *t, int m, int64_t epochs) {
+    const rt_phase *phase = &t->phases[t->phase];
+    const double since = RT_MAX(t->at.kept_epoch[m], (double)phase->first);
+    return t->c->patience > 0 && t->phase == t->nphases - 1 &&
+           (double)epochs - since >= (double)t->c->patience;
+}
+
+static bool all_out_of_patience(const rt_trainer *t) {
+    int out = 0;
+    for (int m = 0; m < t->members; m++)
+        out += out_of_patience(t, m, t->at.epoch);
+    return out == t->members && t->at.index == 0;
+}
+
 /* Weights of a higher temperature are not comparable: the spread of a Dirichlet is that of its temperature.
  * So while it falls the newest are kept. */
 static void keep_weights(rt_trainer *t) {
     rt_progress_state *at = &t->at;
-    const double now = rt_trainer_temperature(t, at->epoch);
+    const double now = rt_trainer_temperature(t, rt_trainer_last_step(t, at->epoch));
     for (int m = 0; m < t->members; m++) {
         double loss = t->valid_loss[m], accuracy = t->valid_accuracy[m];
-        bool better = at->kept_epoch[m] == 0 || accuracy > at->kept_accuracy[m] ||
-                      ((t->regression || accuracy == at->kept_accuracy[m]) && loss < at->kept_loss[m]);
-        better = better || rt_trainer_temperature(t, (int64_t)at->kept_epoch[m] - 1) > now;
-        if (t->keep_best && !better)
+        const bool level = t->keep_by_loss || accuracy == at->kept_accuracy[m];
+        bool better = at->kept_epoch[m] == 0 || (!t->keep_by_loss && accuracy > at->kept_accuracy[m]) ||
+                      (level && loss < at->kept_loss[m]);
+        better = better ||
+                 rt_trainer_temperature(t, rt_trainer_last_step(t, (int64_t)at->kept_epoch[m] - 1)) > now;
+        if (t->keep_best && (!better || out_of_patience(t, m, at->epoch)))
             continue;
         if (t->keep_best)
             memcpy(rt_model_weights(t->model, m), rt_step_values(t->step, m),
@@ -146,7 +175,8 @@ static void measure_diversity(rt_trainer *t) {
         return;
     rt_trainer_pair(t, t->at.epoch, 1, pair);
     rt_probe_run(t->probe, rt_step_values(t->step, 0), t->teacher ? t->teacher->blocks : NULL,
-                 rt_trainer_temperature(t, t->at.epoch), pair, t->seeds[0], t->at.epoch);
+                 rt_trainer_temperature(t, rt_trainer_last_step(t, t->at.epoch)), pair, t->seeds[0],
+                 t->at.epoch);
 }
 
 static rt_status run_epoch(rt_trainer *t) {
@@ -158,6 +188,7 @@ static rt_status run_epoch(rt_trainer *t) {
         return stop_here(t);
     RT_TRY(st);
     keep_weights(t);
+    rt_trainer_lowest(t);
     measure_diversity(t);
     RT_TRY(rt_trainer_log_epoch(t));
     rt_trainer_progress(t, true, NULL);
@@ -220,7 +251,7 @@ static rt_status finish(rt_trainer *t, rt_train_result *r) {
     RT_TRY(save_models(t));
     *r = (rt_train_result){
         .members = t->members,
-        .epochs = t->c->epochs,
+        .epochs = t->at.epoch,
         .steps = t->at.step,
         .parameters = rt_params_trainable(t->ship->params),
         .seconds = rt_trainer_seconds(t),
@@ -228,6 +259,9 @@ static rt_status finish(rt_trainer *t, rt_train_result *r) {
         .train_loss = t->at.step > 0 ? rt_mean(t->at.loss_sum, t->members) / (double)t->epoch_rows : NAN,
         .valid_loss = rt_mean(t->at.kept_loss, t->members),
         .valid_accuracy = rt_mean(t->at.kept_accuracy, t->members)};
+    r->keep = rt_trainer_kept(t);
+    RT_TRY(rt_trainer_doubt(t, r->doubt));
+    t->doubt = r->doubt;
     RT_TRY(rt_trainer_log_event(t, "finished"));
     RT_TRY(rt_trainer_write_metrics(t, r));
     return rt_run_dir_remove(&t->dir, "checkpoint.safetensors");
@@ -246,6 +280,7 @@ static rt_status resume_config(rt_config *merged, const rt_config *c, unsigned v
     RT_TRY_GOTO(rt_config_load(&old, verb, path));
     RT_TRY_GOTO(rt_config_load(merged, verb, path));
     RT_TRY_GOTO(rt_config_overlay(merged, c, verb));
+    rt_config_mark_saved(merged);
     merged->at_once = old.at_once; /* groups that were begun keep their size */
     rt_config_diff(&old, merged, verb, &diff);
     RT_TRY_GOTO(rt_str_status(&diff));
@@ -273,8 +308,8 @@ static rt_status check_position(const rt_trainer *t, const char *path) {
 static rt_status load_checkpoint(rt_trainer *t, bool *resumed) {
     char *path;
     RT_TRY(rt_run_dir_file(&t->dir, "checkpoint.safetensors", &path));
-    rt_status st = RT_OK;
-    *resumed = t->c->resume && rt_file_exists(path);
+    *resumed = false;
+    rt_status st = t->c->resume ? rt_file_find(path, resumed) : RT_OK;
     if (*resumed) {
         int64_t epoch = 0;
         st = rt_checkpoint_epoch(path, &epoch);
@@ -322,13 +357,16 @@ static void start_clocks(rt_trainer *t) {
 }
 
 static rt_status run(rt_trainer *t, rt_train_result *r) {
-    bool resumed, have_dir = rt_dir_exists(t->c->out);
-    char note[64] = "";
+    bool resumed, have_dir;
+    char note[96] = "";
+    RT_TRY(rt_dir_find(t->c->out, &have_dir));
     if (have_dir) /* a run in use is refused before its data is read */
         RT_TRY(rt_run_dir_open(&t->dir, t->c->out, t->c->resume, t->c->force));
     RT_TRY(rt_trainer_open(t));
     if (!have_dir)
         RT_TRY(rt_run_dir_open(&t->dir, t->c->out, t->c->resume, t->c->force));
+    if (t->tells)
+        RT_TRY(rt_train_tell_parts(t->hooks, t->c->epochs, t->data, &t->labelled, &t->valid));
     RT_TRY(rt_trainer_teach(t));
     RT_TRY(load_checkpoint(t, &resumed));
     start_clocks(t);
@@ -345,25 +383,31 @@ static rt_status run(rt_trainer *t, rt_train_result *r) {
         strcpy(note, "nothing to resume; starting");
     if (*note)
         rt_trainer_progress(t, false, note);
-    while (t->at.epoch < t->c->epochs)
+    while (t->at.epoch < t->c->epochs && !all_out_of_patience(t))
         RT_TRY(run_epoch(t));
+    if (t->at.epoch < t->c->epochs) {
+        snprintf(note, sizeof note, "no better for %lld epochs: ended after epoch %lld",
+                 (long long)t->c->patience, (long long)t->at.epoch);
+        rt_trainer_progress(t, false, note);
+    }
     return finish(t, r);
 }
 
 /* The verb with these parameters; group: part of an ensemble, or NULL. */
-static rt_status run_verb(const rt_config *c, unsigned verb, const rt_group *group,
+static rt_status run_verb(const rt_config *c, unsigned verb, const rt_group *group, bool tells,
                           const rt_train_hooks *hooks, rt_train_result *out) {
     rt_config merged;
     char *config_path = NULL;
-    rt_trainer t = {.verb = verb, .config = *c, .group = group, .hooks = hooks};
+    rt_trainer t = {.verb = verb, .config = *c, .group = group, .tells = tells, .hooks = hooks};
     t.c = &t.config;
     rt_status st;
-    RT_FAIL_IF(!c->out, RT_E_USAGE, "where should the run go? Give --out DIR");
     RT_TRY(rt_run_dir_check(c->out, c->resume, c->force));
     RT_TRY(rt_config_init(&merged));
     rt_str_init(&t.line);
     RT_TRY_GOTO(rt_path_join(&config_path, c->out, "config.yaml"));
-    if (c->resume && rt_file_exists(config_path)) {
+    bool saved;
+    RT_TRY_GOTO(rt_file_find(config_path, &saved));
+    if (c->resume && saved) {
         rt_run_state state;
         RT_TRY_GOTO(resume_config(&merged, c, verb, config_path));
         t.config = merged;
@@ -397,18 +441,31 @@ done:
 
 rt_status rt_trainer_run(const rt_config *c, unsigned verb, const rt_train_hooks *hooks,
                          rt_train_result *out) {
-    return run_verb(c, verb, NULL, hooks, out);
+    return run_verb(c, verb, NULL, false, hooks, out);
 }
 
 rt_status rt_trainer_run_group(const rt_config *c, const rt_group *group, const rt_train_hooks *hooks,
                                rt_train_result *out) {
-    return run_verb(c, RT_VERB_TRAIN, group, hooks, out);
+    return run_verb(c, RT_VERB_TRAIN, group, group->first == 0, hooks, out);
+}
+
+/* A run that begins now, or one to be continued as it was begun. */
+static rt_status run_asked(const rt_config *c, unsigned verb, const rt_train_hooks *hooks,
+                           rt_train_result *out) {
+    rt_config mine = *c;
+    char *path = NULL;
+    RT_FAIL_IF(!c->out, RT_E_USAGE, "where should the run go? Give --out DIR");
+    RT_TRY(rt_path_join(&path, c->out, "config.yaml"));
+    if (!c->resume || !rt_file_exists(path))
+        rt_config_new_splits(&mine);
+    rt_free(path);
+    return run_verb(&mine, verb, NULL, true, hooks, out);
 }
 
 rt_status rt_train_run(const rt_config *c, const rt_train_hooks *hooks, rt_train_result *out) {
-    return rt_trainer_run(c, RT_VERB_TRAIN, hooks, out);
+    return run_asked(c, RT_VERB_TRAIN, hooks, out);
 }
 
 rt_status rt_distill_run(const rt_config *c, const rt_train_hooks *hooks, rt_train_result *out) {
-    return rt_trainer_run(c, RT_VERB_DISTILL, hooks, out);
+    return run_asked(c, RT_VERB_DISTILL, hooks, out);
 }

@@ -10,6 +10,7 @@
 #include "base/timer.h"
 #include "train/train_int.h"
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static const double PROGRESS_EVERY = 0.1; /* seconds */
@@ -59,11 +60,14 @@ static rt_status end_line(rt_trainer *t, rt_json *j) {
 }
 
 /* How far teachers are from BatchEnsemble form: per kernel the relative error, and the deviation of their
- * ratios from rank one. */
-static void put_reconstruction(const rt_reconstruct_report *r, rt_json *j) {
+ * ratios from rank one; renumbered teachers also before that. */
+static void put_reconstruction(const rt_trainer *t, rt_json *j) {
+    const rt_reconstruct_report *r = &t->reconstruction;
     if (r->layers == 0)
         return;
     rt_json_f64(j, "reconstruction_residual", r->residual);
+    if (t->unmatched.layers > 0)
+        rt_json_f64(j, "reconstruction_residual_unmatched", t->unmatched.residual);
     rt_json_array_begin(j, "reconstruction");
     for (int i = 0; i < r->layers; i++) {
         rt_json_object_begin(j, NULL);
@@ -75,13 +79,35 @@ static void put_reconstruction(const rt_reconstruct_report *r, rt_json *j) {
     rt_json_array_end(j);
 }
 
+const char *rt_trainer_kept(const rt_trainer *t) {
+    return !t->keep_best ? "last" : t->keep_by_loss ? "loss" : "accuracy";
+}
+
+/* Which weights, and of which epochs. */
+static void put_kept(const rt_trainer *t, rt_json *j) {
+    rt_json_str(j, "keep", rt_trainer_kept(t));
+    rt_json_array_begin(j, "kept");
+    for (int m = 0; m < t->members; m++) {
+        rt_json_object_begin(j, NULL);
+        rt_json_i64(j, "epoch", (int64_t)t->at.kept_epoch[m]);
+        put_number(j, "valid_loss", t->at.kept_loss[m]);
+        put_number(j, "valid_accuracy", t->at.kept_accuracy[m]);
+        rt_json_object_end(j);
+    }
+    rt_json_array_end(j);
+}
+
 rt_status rt_trainer_log_event(rt_trainer *t, const char *event) {
     rt_json j;
     begin_line(t, &j, event);
     rt_json_i64(&j, "epoch", t->at.epoch);
     rt_json_str(&j, "retort", RT_VERSION);
     if (strcmp(event, "start") == 0)
-        put_reconstruction(&t->reconstruction, &j);
+        put_reconstruction(t, &j);
+    if (strcmp(event, "finished") == 0)
+        put_kept(t, &j);
+    if (t->doubt && *t->doubt)
+        rt_json_str(&j, "doubt", t->doubt);
     return end_line(t, &j);
 }
 
@@ -105,13 +131,12 @@ rt_status rt_trainer_log_epoch(rt_trainer *t) {
     double rows = (double)t->epoch_rows;
     begin_line(t, &j, "epoch");
     rt_json_i64(&j, "epoch", t->at.epoch + 1);
-    rt_json_f64(&j, "lr",
-                rt_schedule_lr(&t->schedule, (double)(t->at.epoch - t->phases[t->phase].first) +
-                                                 (double)(t->nbatches - 1) / (double)t->nbatches));
+    const double last = rt_trainer_last_step(t, t->at.epoch);
+    rt_json_f64(&j, "lr", rt_schedule_lr(&t->schedule, last - (double)t->phases[t->phase].first));
     if (t->nphases > 1)
         rt_json_i64(&j, "phase", t->phase + 1);
     if (t->verb == RT_VERB_DISTILL)
-        rt_json_f64(&j, "temperature", rt_trainer_temperature(t, t->at.epoch));
+        rt_json_f64(&j, "temperature", rt_trainer_temperature(t, last));
     rt_json_f64(&j, "train_loss", rt_mean(t->at.loss_sum, t->members) / rows);
     if (counts_right(t))
         rt_json_f64(&j, "train_accuracy", rt_mean(t->at.correct, t->members) / rows);
@@ -144,6 +169,8 @@ static void put_result(rt_json *j, const rt_train_result *r, const char *no_accu
     rt_json_f64_or(j, "train_loss", r->train_loss, "no epoch was trained");
     rt_json_f64_or(j, "valid_loss", r->valid_loss, "no validation");
     rt_json_f64_or(j, "valid_accuracy", r->valid_accuracy, no_accuracy);
+    if (*r->doubt)
+        rt_json_str(j, "doubt", r->doubt);
 }
 
 rt_status rt_train_write_result(const rt_run_dir *dir, const rt_train_result *r, const char *extra,
@@ -156,6 +183,8 @@ rt_status rt_train_write_result(const rt_run_dir *dir, const rt_train_result *r,
     rt_json_str(&j, "retort", RT_VERSION);
     rt_json_i64(&j, extra, count);
     put_result(&j, r, no_accuracy);
+    if (r->keep)
+        rt_json_str(&j, "keep", r->keep);
     rt_json_object_end(&j);
     rt_str_append_char(&text, '\n');
     rt_status st = rt_run_dir_write(dir, "metrics.json", &text);
@@ -184,15 +213,7 @@ rt_status rt_trainer_write_metrics(rt_trainer *t, const rt_train_result *r) {
     rt_json_i64(&j, "train_rows", t->train.n);
     rt_json_i64(&j, "valid_rows", t->valid.n);
     put_result(&j, r, t->regression ? "regression" : "no validation");
-    rt_json_array_begin(&j, "kept");
-    for (int m = 0; m < t->members; m++) {
-        rt_json_object_begin(&j, NULL);
-        rt_json_i64(&j, "epoch", (int64_t)t->at.kept_epoch[m]);
-        put_number(&j, "valid_loss", t->at.kept_loss[m]);
-        put_number(&j, "valid_accuracy", t->at.kept_accuracy[m]);
-        rt_json_object_end(&j);
-    }
-    rt_json_array_end(&j);
+    put_kept(t, &j);
     rt_json_object_end(&j);
     rt_str_append_char(&t->line, '\n');
     return rt_run_dir_write(&t->dir, "metrics.json", &t->line);
@@ -219,6 +240,15 @@ rt_status rt_trainer_read_metrics(const char *dir, rt_train_result *r) {
     if (!ok)
         RT_FAIL_GOTO(RT_E_INPUT, "%s: not the metrics of a finished run", path);
     r->members = (int)members;
+    const char *doubt = "";
+    (void)rt_jval_str(rt_jval_get(root, "doubt"), &doubt);
+    snprintf(r->doubt, sizeof r->doubt, "%s", doubt);
+    r->keep = NULL;
+    const char *keep;
+    static const char *const keeps[] = {"loss", "accuracy", "last"};
+    for (int i = 0; i < 3 && rt_jval_str(rt_jval_get(root, "keep"), &keep); i++)
+        if (strcmp(keep, keeps[i]) == 0)
+            r->keep = keeps[i];
     double *const optional[] = {&r->train_loss, &r->valid_loss, &r->valid_accuracy};
     static const char *const keys[] = {"train_loss", "valid_loss", "valid_accuracy"};
     for (int i = 0; i < 3; i++)
@@ -253,4 +283,19 @@ void rt_trainer_progress(rt_trainer *t, bool epoch_end, const char *note) {
         .valid_accuracy = epoch_end ? rt_mean(t->valid_accuracy, t->members) : NAN,
         .note = note};
     t->hooks->progress(t->hooks->user, &p);
+}
+
+void rt_train_result_write(const rt_train_result *r, const char *run, rt_json *j) {
+    rt_json_str(j, "run", run);
+    rt_json_i64(j, "members", r->members);
+    rt_json_i64(j, "parameters", r->parameters);
+    rt_json_i64(j, "epochs", r->epochs);
+    rt_json_i64(j, "steps", r->steps);
+    rt_json_f64(j, "train_seconds", r->seconds);
+    rt_json_f64_or(j, "samples_per_s", r->samples_per_s, "no step was made");
+    rt_json_f64_or(j, "train_loss", r->train_loss, "no step was made");
+    rt_json_f64_or(j, "valid_loss", r->valid_loss, "no validation rows");
+    rt_json_f64_or(j, "valid_accuracy", r->valid_accuracy, "no validation rows, or regression");
+    if (*r->doubt)
+        rt_json_str(j, "doubt", r->doubt);
 }

@@ -12,6 +12,7 @@
 #include "base/timer.h"
 #include "train/train_int.h"
 #include <math.h>
+#include <float.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -33,16 +34,6 @@ static rt_status init_of(rt_init *out, const char *name) {
     RT_FAIL(RT_E_USAGE, "--init: '%s' is unknown", name);
 }
 
-rt_status rt_split_rows(const rt_config *c, const rt_part *p, rt_subset *train, rt_subset *valid) {
-    RT_FAIL_IF(p->n == 0, RT_E_INPUT, "%s has no rows to train on", c->data);
-    double want = c->valid < 1 ? floor(c->valid * (double)p->n + 0.5) : c->valid;
-    RT_FAIL_IF(want >= (double)p->n, RT_E_USAGE,
-               "--valid: %g validation rows leave nothing of %lld rows to train on", want, (long long)p->n);
-    RT_FAIL_IF(want != floor(want), RT_E_USAGE,
-               "--valid: %g is neither a fraction below 1 nor a whole number", want);
-    return rt_subset_split(train, valid, p, (int64_t)want, c->valid_shuffle, (uint64_t)c->seed);
-}
-
 static rt_status make_model(rt_trainer *t) {
     const rt_config *c = t->c;
     rt_shape row = rt_dataset_row(t->data);
@@ -53,12 +44,20 @@ static rt_status make_model(rt_trainer *t) {
                         .outputs = t->regression ? 2 : rt_dataset_classes(t->data),
                         .activation = c->activation,
                         .dropout = c->dropout,
-                        .dropout_input = c->dropout_input};
+                        .dropout_input = c->dropout_input,
+                        .v3 = rt_config_v3(c)};
     rt_status st;
     RT_TRY_GOTO(init_of(&a.init, c->init));
     RT_TRY_GOTO(rt_calloc(&mean, 2 * (size_t)norm, sizeof *mean));
     rt_subset_moments(&t->labelled, row, mean, mean + norm, t->regression ? &target_mean : NULL,
                       t->regression ? &target_std : NULL);
+    for (int64_t i = 0; c->standardise && i < norm; i++)
+        if (!(mean[norm + i] >= (double)FLT_MIN && mean[norm + i] <= (double)FLT_MAX))
+            RT_FAIL_GOTO(
+                RT_E_INPUT,
+                "feature %lld of the data has a deviation of %g, which 32-bit numbers cannot be divided by; "
+                "scale it, or --no-standardise",
+                (long long)i + 1, mean[norm + i]);
     if (c->standardise) {
         a.norm = (int)norm;
         a.mean = mean;
@@ -98,12 +97,8 @@ static rt_status make_step(rt_trainer *t) {
     RT_TRY(rt_step_prepare(t->step, rt_batch_rows(&t->batches, t->nbatches - 1)));
     for (int m = 0; m < t->members; m++) {
         rt_params_init(t->model->params, rt_step_values(t->step, m), t->seeds[m]);
-        if (!c->init_from_teacher || t->phase != t->nphases - 1)
-            continue;
-        rt_reconstruct_report_deinit(&t->reconstruction);
-        RT_TRY(rt_reconstruct_student(t->model->student, t->model->params, rt_step_values(t->step, m),
-                                      rt_model_params(t->teacher->model), t->teacher->blocks,
-                                      t->teacher->members, &t->reconstruction));
+        if (rt_trainer_reconstructs(t) && t->phase == t->nphases - 1)
+            RT_TRY(rt_trainer_reconstruct(t, rt_step_values(t->step, m)));
     }
     return RT_OK;
 }
@@ -153,6 +148,9 @@ int rt_trainer_phase_at(const rt_trainer *t, int64_t epoch) {
 static void leave_phase(rt_trainer *t) {
     rt_probe_destroy(&t->probe);
     rt_predictor_destroy(&t->predictor);
+    rt_row_deinit(&t->valid_row);
+    rt_free(t->valid_y);
+    t->valid_y = NULL;
     rt_step_destroy(&t->step);
     if (t->ship != t->model)
         rt_model_destroy(&t->ship);
@@ -168,6 +166,17 @@ static rt_status make_probe(rt_trainer *t) {
     return rt_probe_create(&t->probe, &what, t->model->params, rows, t->batches.row, t->pool);
 }
 
+static rt_status make_validation(rt_trainer *t) {
+    rt_reading one = rt_model_reading(t->ship);
+    if (t->valid.n == 0)
+        return RT_OK;
+    one.m = rt_student_members(t->ship->student);
+    RT_TRY(rt_row_init(&t->valid_row, one));
+    RT_TRY(rt_calloc(&t->valid_y, (size_t)(one.m * one.k), sizeof *t->valid_y));
+    return rt_predictor_create(&t->predictor, t->ship->student, t->ship->params,
+                               RT_MIN((int64_t)VALID_BATCH, t->valid.n), t->members, t->pool);
+}
+
 rt_status rt_trainer_enter(rt_trainer *t, int phase) {
     const rt_config *c = t->c;
     leave_phase(t);
@@ -177,9 +186,7 @@ rt_status rt_trainer_enter(rt_trainer *t, int phase) {
     RT_TRY(parse_group_decay(t));
     RT_TRY(make_step(t));
     RT_TRY(make_ship(t));
-    if (t->valid.n > 0)
-        RT_TRY(rt_predictor_create(&t->predictor, t->ship->student, t->ship->params,
-                                   RT_MIN((int64_t)VALID_BATCH, t->valid.n), t->members, t->pool));
+    RT_TRY(make_validation(t));
     RT_TRY(make_probe(t));
     t->checkpoint = (rt_checkpoint){.config_hash = t->config_hash,
                                     .data_hash = t->data_hash,
@@ -217,10 +224,13 @@ rt_status rt_trainer_grow(rt_trainer *t) {
 static rt_status check_range(const rt_trainer *t) {
     const rt_part *p = t->train.part;
     const int64_t floats = rt_shape_elems(&t->batches.row);
-    for (int64_t i = 0; t->perturb && p->f32 && i < p->n * floats; i++)
-        RT_FAIL_IF(!(p->f32[i] >= 0 && p->f32[i] <= 1), RT_E_USAGE,
+    for (int64_t i = 0; t->perturb && !p->u8 && i < p->n * floats; i++) {
+        float value;
+        rt_part_values(p, floats, i / floats, i % floats, 1, &value);
+        RT_FAIL_IF(!(value >= 0 && value <= 1), RT_E_USAGE,
                    "perturbation %s keeps inputs in [0, 1], as pictures are; row %lld of the data has %g",
-                   t->perturb->name, (long long)(i / floats), (double)p->f32[i]);
+                   t->perturb->name, (long long)(i / floats), (double)value);
+    }
     return RT_OK;
 }
 
@@ -272,8 +282,8 @@ rt_status rt_trainer_teach(rt_trainer *t) {
     if (t->regression)
         rt_teacher_standardise(t->teacher, t->model->target_mean, t->model->target_std);
     else
-        t->teacher_diversity =
-            rt_teacher_diversity(t->teacher, rows->index, RT_MIN(rows->n, (int64_t)VALID_BATCH));
+        st = rt_teacher_diversity(t->teacher, rows->index, RT_MIN(rows->n, (int64_t)VALID_BATCH),
+                                  &t->teacher_diversity);
 done:
     rt_free(dir);
     return st;
@@ -281,10 +291,10 @@ done:
 
 static rt_status make_buffers(rt_trainer *t) {
     size_t m = (size_t)t->members, targets;
-    RT_TRY(rt_calloc(&t->numbers, 9 * m, sizeof *t->numbers));
-    double **const rows[] = {&t->at.loss_sum,      &t->at.correct,    &t->at.kept_loss,
-                             &t->at.kept_accuracy, &t->at.kept_epoch, &t->lr,
-                             &t->losses,           &t->valid_loss,    &t->valid_accuracy};
+    RT_TRY(rt_calloc(&t->numbers, 10 * m, sizeof *t->numbers));
+    double **const rows[] = {&t->at.loss_sum,   &t->at.correct,    &t->at.kept_loss, &t->at.kept_accuracy,
+                             &t->at.kept_epoch, &t->at.lowest,     &t->lr,           &t->losses,
+                             &t->valid_loss,    &t->valid_accuracy};
     for (int64_t i = 0; i < RT_COUNT(rows); i++)
         *rows[i] = t->numbers + (size_t)i * m;
     for (int i = 0; i < t->members; i++)
@@ -303,12 +313,6 @@ static rt_status make_buffers(rt_trainer *t) {
                    RT_E_MEMORY, "the batch is too large");
         RT_TRY(rt_calloc(&t->teacher_rows, floats, sizeof *t->teacher_rows));
     }
-    RT_TRY(rt_calloc(&t->mean_p, (size_t)RT_MAX(2, rt_dataset_classes(t->data)), sizeof *t->mean_p));
-    if (t->valid.n > 0) {
-        RT_TRY(rt_calloc(&t->valid_order, (size_t)t->valid.n, sizeof *t->valid_order));
-        for (int64_t i = 0; i < t->valid.n; i++)
-            t->valid_order[i] = i;
-    }
     return RT_OK;
 }
 
@@ -323,6 +327,14 @@ rt_config rt_trainer_whole(const rt_trainer *t) {
     return c;
 }
 
+/* A student that begins now is tested on rows that its teacher did not see either. */
+static rt_status follow_teacher(rt_trainer *t) {
+    const char *teacher = t->config.teacher;
+    const bool begins = t->config.test_split && strcmp(t->config.test_split, "auto") == 0;
+    return begins && teacher && !rt_str_starts(teacher, "logits:") ? rt_config_follow_run(&t->config, teacher)
+                                                                   : RT_OK;
+}
+
 rt_status rt_trainer_open(rt_trainer *t) {
     const rt_config *c = t->c;
     RT_FAIL_IF(!c->data, RT_E_USAGE, "what to train on? Give --data SPEC");
@@ -331,18 +343,26 @@ rt_status rt_trainer_open(rt_trainer *t) {
     RT_TRY(rt_schedule_parse(&t->schedule, c->schedule, c->lr, c->warmup, (double)c->epochs));
     RT_TRY(rt_augment_parse(&t->batches.augment, c->augment));
     RT_TRY(rt_pool_create(&t->pool, c->threads > 0 ? (int)c->threads : rt_cpu_count()));
-    RT_TRY(
-        rt_dataset_open(&t->data, c->data, (rt_data_options){.seed = (uint64_t)c->seed, .limit = c->limit}));
+    RT_TRY(follow_teacher(t));
+    RT_TRY(rt_dataset_open(&t->data, c->data, rt_config_data(c)));
+    RT_TRY(rt_dataset_need_labels(t->data, "training"));
+    rt_config_name_splits(&t->config, t->data);
     t->members = (int)c->members;
     t->regression = rt_dataset_task(t->data) == RT_TASK_REGRESSION;
     RT_TRY(rt_trainer_resolve(t));
     RT_FAIL_IF(!c->arch, RT_E_USAGE, "what to train? Give --arch SPEC, for example mlp:200,200");
     const rt_config whole = rt_trainer_whole(t);
     rt_config_hash(&whole, t->verb, t->config_hash);
-    RT_TRY(rt_split_rows(c, rt_dataset_train(t->data), &t->train, &t->valid));
+    RT_TRY(rt_split_rows(c, t->data, &t->train, &t->valid));
+    if (t->teacher && t->teacher->model) /* one encoding for both */
+        RT_TRY(rt_dataset_encode_as(t->data, rt_model_like(t->teacher->model).table));
+    RT_TRY(rt_dataset_fit(t->data, &t->train));
     RT_TRY(rt_subset_rows(&t->labelled, t->train.part, t->train.index, t->train.n));
+    RT_TRY(rt_class_weights(t));
     RT_TRY(open_teaching(t));
-    t->keep_best = t->valid.n > 0 && strcmp(c->keep, "best") == 0;
+    t->keep_best = t->valid.n > 0 && strcmp(c->keep, "last") != 0;
+    RT_FAIL_IF(c->patience > 0 && !t->keep_best, RT_E_USAGE, "--patience waits for better weights: %s",
+               t->valid.n > 0 ? "--keep loss or accuracy" : "--valid must leave rows to judge by");
     t->batches.set = &t->train;
     t->batches.row = rt_dataset_row(t->data);
     t->batches.batch = RT_MIN(c->batch, t->train.n);
@@ -363,11 +383,13 @@ void rt_trainer_close(rt_trainer *t) {
     rt_prefetch_destroy(&t->prefetch);
     leave_phase(t);
     rt_reconstruct_report_deinit(&t->reconstruction);
+    rt_reconstruct_report_deinit(&t->unmatched);
     rt_aux_close(&t->aux);
     rt_teacher_destroy(&t->teacher);
     rt_subset_deinit(&t->train);
     rt_subset_deinit(&t->valid);
     rt_subset_deinit(&t->labelled);
+    rt_free(t->class_weight);
     rt_dataset_destroy(&t->data);
     rt_free(t->seeds);
     rt_free(t->numbers);
@@ -376,8 +398,6 @@ void rt_trainer_close(rt_trainer *t) {
     rt_free(t->target);
     rt_free(t->teacher_rows);
     rt_free(t->group_decay);
-    rt_free(t->valid_order);
-    rt_free(t->mean_p);
     rt_str_deinit(&t->line);
     rt_run_dir_close(&t->dir);
     rt_pool_destroy(&t->pool);

@@ -15,6 +15,8 @@ done
 run average teacher $data --out unsaid --quiet --threads 3
 expect 0 "" "no method: perm"
 check "with other threads: the same model" same_files perm unsaid model.safetensors
+check "what was distilled is called so, and nothing else" sh -c 'if grep -q "\"distilled\": *true" unsaid/metrics.json
+    then grep -q "permAVG + distillation" out; else ! grep -q distillation out; fi'
 check "config.yaml says so" grep -q 'method: "perm"' unsaid/config.yaml
 run average teacher $data --out plain --quiet --perm-distill 0
 check "and of a mean" grep -q '^average of 3 ' out
@@ -29,6 +31,41 @@ run eval match two $data --no-save
 expect 0 "" "averages are ordinary runs"
 run distill --teacher match $data --method kd $how --out student
 expect 0 "" "and can teach"
+
+# Rows are those of the runs, and so is the temperature
+run train $data --arch mlp:12,8 --members 2 $how --valid 0.3 --valid-shuffle --seed 4 --out drawn
+run average drawn $data --method match --out drawn-mean
+expect 0 "" "runs that drew their validation rows"
+check "the average holds out the same" grep -q '^valid-shuffle: true' drawn-mean/config.yaml
+run eval drawn-mean $data --bootstrap 0
+expect 0 "" "is measured"
+check "with a temperature from them" grep -Eq '"temperature": ?[0-9]' drawn-mean/metrics.json
+run average drawn $data --valid 0.1 --out none
+expect 2 "these are not the" "other rows than those of the runs"
+run train $data --arch mlp:12,8 --members 2 $how --valid 0 --out all-rows
+run average all-rows $data --method match --quiet --out all-rows-mean
+expect 0 "" "runs that held out nothing"
+run eval all-rows-mean $data --bootstrap 0
+check "have no temperature" grep -q 'held out no validation rows' all-rows-mean/metrics.json
+run average all-rows $data --method greedy-soup --out none
+expect 2 "held out none" "nothing to choose by"
+run average teacher $data --method soup --out strangers
+expect 0 "warning: the models do not share an initialisation" "a soup of strangers"
+check "metrics.json says so, too" grep -q '"warning"' strangers/metrics.json
+
+# Progress with the time left, where it takes long enough, and an end in between
+env --default-signal=INT "$RETORT" average teacher $data --perm-epochs 1000000 --progress plain --out stopped >out 2>err </dev/null &
+pid=$!
+for i in $(seq 60); do # the first such line comes after a while
+    grep -q 'learning permutations  .* left' err && break
+    sleep 0.5
+done
+check "progress in a pipe, with the time left" grep -q '[0-9]%  learning permutations  [0-9:]* left' err
+kill -INT $pid
+wait $pid
+rc=$?
+expect 4 "interrupted; no run was written" "interrupted"
+check "and nothing was written" test ! -e stopped
 
 # Regression
 awk 'BEGIN { srand(1); print "a,b,y"; for (i = 0; i < 200; i++) { a = rand(); b = rand(); print a "," b "," 3 * a - b } }' >table.csv

@@ -49,6 +49,8 @@ expect 2 "training part" "the test part is not split"
 
 run data idx:set --corrupt fog --severity 5 --out idx:fog
 expect 0 "10 rows of idx:set, fog" "corrupt the test part"
+run data idx:set --corrupt frost --frost nowhere --out idx:frost
+expect 3 "nowhere: cannot open directory" "frost from photographs that are not there"
 run data idx:set --corrupt fog --severity 5 --threads 1 --out idx:fog1
 check "on any number of threads" same_files fog fog1 t10k-images-idx3-ubyte
 run data idx:set --corrupt fog --severity 5 --seed 2 --out idx:fog2
@@ -82,7 +84,7 @@ run predict ens --data $data --top 2 --reject 0.9 --out p.csv --uncertainty u.np
 expect 0 "rejected" "predict with rejection"
 check "its JSON is one object" json out
 check "and tells of the rejection" grep -q '"reject":{"measure":"entropy","threshold":0.9,"rejected":.*"accuracy":.*"accuracy_kept":' out
-check "columns" grep -q 'probs_2,top_1,top_1_prob,top_2,top_2_prob,rejected$' p.csv
+check "columns" grep -q 'probs_2,top_1,top_1_prob,top_2,top_2_prob,rejected,true_label,true_class$' p.csv
 check "the first is the class, then falling" awk -F, 'NR > 1 && ($11 != $3 || $12 != $4 || $14 > $12) { exit 1 }' p.csv
 check "rejected is entropy above 0.9" awk -F, 'NR > 1 && ($5 > 0.9) != $15 { exit 1 }' p.csv
 n=$(awk -F, 'NR > 1 { n += $15 } END { print n }' p.csv)
@@ -91,7 +93,7 @@ run info u.npy
 check "uncertainty is N x 3" grep -q 'shape 300x3' out
 run predict ens --data $data --reject 0.6 --measure confidence --top 9 --out p.jsonl
 expect 0 "confidence below 0.6" "by confidence"
-check "JSON lines have both" test "$(grep -c '"top":\[{"label":[012],"class":"[012]","prob":.*}\],"rejected":\(true\|false\)}$' p.jsonl)" -eq 300
+check "JSON lines have both" test "$(grep -c '"top":\[{"label":[012],"class":"[012]","prob":.*}\],"rejected":\(true\|false\),"true_label":[012],"true_class":"[012]"}$' p.jsonl)" -eq 300
 check "rejected is confidence below 0.6" awk -F'"confidence":' '{ split($2, a, ","); r = $0 ~ /"rejected":true/; if ((a[1] < 0.6) != r) exit 1 }' p.jsonl
 run predict ens --data $data --reject 0.5 --out p.npy
 expect 2 "FILE.csv" "an array has no such column"
@@ -99,8 +101,17 @@ run predict ens --data $data --measure entropy
 expect 2 "--reject" "a measure of nothing"
 run predict ens --data $data --reject 1 --measure data_variance
 expect 2 "classification" "a variance of classes"
+run predict ens --data $data --reject 0.1 --measure mutual_information --out p.csv
+expect 0 "mutual_information above 0.1" "by mutual information"
+run predict ens/member-000.safetensors --data $data --reject 0.1 --measure mutual_information
+expect 2 "needs at least two members" "one network has no mutual information"
+run predict ens --data $data --reject 0.1 --measure differential_entropy
+expect 2 "single Dirichlet" "an ensemble has no differential entropy"
+run eval ens --data $data --metrics mutual_information,entropy --format csv
+check "predict and eval mean the same by it" sh -c 'awk -F, "NR > 1 { t += \$5; k += \$7 } END { printf \"%.5f,%.5f\", k / (NR - 1), t / (NR - 1) }" p.csv >a; awk -F, "NR == 2 { printf \"%.5f,%.5f\", \$7, \$10 }" out >b; cmp a b'
 run predict ens --data $data --part valid
-expect 2 "train or test" "predict has no valid part"
+expect 0 "" "predict has the rows that were held out"
+check "as many as train says" test "$(wc -l <out)" -eq 31
 
 awk 'BEGIN { print "x,y,target"; for (i = 0; i < 200; i++) { a = (i * 37 % 200) / 100 - 1; b = (i * 91 % 200) / 100 - 1
     print a "," b "," 3 * a - b + 10 } }' >reg.csv

@@ -19,6 +19,12 @@ for run in end2 proxy-end2 prior-net be-head hydra; do
     check "predict $run has three lines of uncertainty" test "$(grep -c ',' $run.csv)" -eq 4
 done
 
+run distill --teacher teacher $data --method be-head --init-from-teacher match $how --out matched
+expect 0 "" "a start at renumbered teachers"
+check "is nearer to them than at teachers as they are" sh -c 'head -n 1 matched/log.jsonl |
+    sed "s/.*residual\":\([0-9.e-]*\),\"reconstruction_residual_unmatched\":\([0-9.e-]*\),.*/\1 \2/" | awk "{ exit !(\$1 > 0 && \$1 < 0.99 * \$2) }"'
+run distill --teacher teacher $data --method be-head --init-from-teacher match --teacher-pull 0.1 $how --out pulled
+expect 2 "one or the other" "which cannot be pulled to the teachers as they are"
 run distill --teacher teacher $data --method be-head --init-from-teacher $how --out init
 check "the log has how far each kernel is from BatchEnsemble form" grep -q '"kernel":"layers.0.weight","residual":[0-9]' init/log.jsonl
 
@@ -30,6 +36,8 @@ expect 0 "" "a student of stored outputs"
 run distill --teacher logits:logits.npy $data --arch mlp:12 --method latent-be $how --out stored2 --threads 3
 check "again, with other threads: the same model" same_files stored stored2 model.safetensors members.safetensors
 run predict teacher $data --logits test.npy
+run distill --teacher logits:logits.npy $data --arch mlp:12 --method kd --augment flip $how --out moved
+expect 2 "stored outputs are those of the rows as they are" "stored outputs of rows that are augmented"
 run distill --teacher logits:test.npy $data --arch mlp:12 --limit 50 $how --out wrong
 expect 3 "rows" "outputs of other rows are refused"
 
@@ -55,6 +63,9 @@ check "and nothing is left behind" test ! -e none
 run train $data --arch mlp:12 --hyper --hyper-runs 3 --members 2 $how --out hyper
 expect 0 "" "a hyper ensemble"
 check "it tells its settings" json hyper/hyper.json
+run eval hyper $data --bootstrap 0
+expect 0 "" "is measured"
+check "without a temperature: its rows were all trained on" grep -q 'no held-out rows' hyper/metrics.json
 run distill --teacher hyper $data --method kd $how --out from-hyper
 expect 0 "" "which teaches"
 finish

@@ -9,6 +9,9 @@ done
 check "no page is left over" test "$(ls docs/man)" = "$(ls "$RT_SOURCE_DIR/docs/man")"
 "$RT_SOURCE_DIR/tools/results" -n >results.md
 check "docs/results.md is fresh (else: tools/results)" cmp results.md "$RT_SOURCE_DIR/docs/results.md"
+"$RETORT" recipe page --out "$RT_SOURCE_DIR/results" --quiet >results.html
+check "docs/results.html is fresh (else: tools/results)" cmp results.html "$RT_SOURCE_DIR/docs/results.html"
+check "and needs nothing but itself" sh -c '! grep -qE "<script|<link|src=|url\\(|@import" results.html'
 for heading in $(grep '^## ' results.md | tr ' ' '_' | sort | uniq -d); do
     check "$heading stands once in docs/results.md" false
 done

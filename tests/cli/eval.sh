@@ -37,6 +37,8 @@ check "metrics of the test rows" has out $test/rows $test/accuracy $test/nll $te
     $test/ece_calibrated $test/entropy $test/expected_entropy $test/mutual_information $test/epkl $test/diversity $test/disagreement $test/prr \
     $test/interval/nll/1 $test/misclassification/auroc/entropy $test/misclassification/aupr/confidence $test/misclassification/prr/epkl \
     $test/single/nll $test/single_min/nll $test/single_max/nll
+check "class by class" has out $test/balanced_accuracy $test/per_class/rows/2 $test/per_class/recall/2 $test/per_class/precision/2 $test/per_class/confidence/2 \
+    $test/per_class/ece/2 $test/confusion/2/2
 check "foreign rows" has out runs/0/sets/ood:far/rows runs/0/sets/ood:far/spec runs/0/sets/ood:far/entropy runs/0/sets/ood:far/confidence \
     runs/0/sets/ood:far/auroc/mutual_information runs/0/sets/ood:far/aupr/entropy runs/0/sets/ood:far/interval/auroc_entropy/1
 check "agreement" has out runs/1/sets/against/teacher runs/1/sets/against/kl runs/1/sets/against/mutual_information_difference_reason \
@@ -159,8 +161,27 @@ expect 3 "nowhere" "one bad run of two"
 check "nothing is stored" cmp ens/metrics.json before.json
 printf '{"broken": ' >one/metrics.json
 run eval one $data $few
-expect 0 "not stored" "metrics.json that is no JSON: a warning"
+expect 1 "not stored" "metrics.json that is no JSON: not stored, and that is a failure"
+check "the result is printed all the same" grep -q "^one " out
 check "and it is left alone" grep -q broken one/metrics.json
 run eval one $data --no-save
 check "an empty cell has its reason below the table" grep -q "mut.inf: needs" out
+run eval ens one $data $few --per-class --no-save
+expect 0 "" "eval --per-class"
+check "a column of balanced accuracy" grep -q 'acc *bal.acc' out
+check "tables by class" sh -c 'grep -q "^recall by class" out && grep -q "^precision by class" out && grep -q "^calibration error" out'
+check "a confusion matrix for each run whose rows are the test rows" awk '/rows of a class/ { n++; getline; getline; for (i = 0; i < 3; i++) { getline; for (k = 2; k <= 4; k++) sum[n] += $k } } END { exit !(n == 2 && sum[1] == 180 && sum[2] == 180) }' out
+run eval ens $data $few --per-class --no-save --format markdown
+check "and in markdown" grep -q '^| class |  *0 |' out
+
+# Rows that a run was trained on are no test rows.
+awk 'BEGIN { print "a,b,c"; for (i = 0; i < 90; i++) print i % 7 "," i % 5 "," (i % 3 ? "yes" : "no") }' >all.csv
+sed 's/^3,/3.5,/' all.csv >unseen.csv
+run train --data csv:all.csv,target=c,test=0 --arch mlp:4 $how --out seen
+run eval seen --data csv:all.csv,target=c,test=0 $few
+expect 3 "no test rows" "training rows are not called test rows"
+run eval seen/model.safetensors --data csv:all.csv,target=c,test=0 --limit 40 $few
+expect 3 "no test rows" "nor are some of them, or for a file"
+run eval seen --data csv:unseen.csv,target=c,test=0 $few
+expect 0 "" "others in a single part are"
 finish

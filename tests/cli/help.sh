@@ -16,7 +16,7 @@ for verb in $verbs; do
     check "$verb --help: at most 120 columns" awk 'length($0) > 120 { exit 1 }' direct
 done
 run train --help
-check "help shows defaults and ranges" grep -qF '[10; 0 to 1000000]' out
+check "help shows defaults and ranges" grep -qF '[else 10; 0 to 1000000]' out
 
 run predict --help
 check "choices are whole" grep -q 'knowledge_variance \[else entropy\]' out

@@ -40,6 +40,24 @@ expect 2 "holds a finished run" "it is not replaced unless told"
 run train $flags --out g2 --at-once 2 --force --seed 2
 check "and then it is" sh -c '! cmp -s whole/member-000.safetensors g2/member-000.safetensors'
 
+# Early stopping: every member on its own.
+patient="--data spiral:n=60,noise=1 --arch mlp:16 --members 3 --epochs 200 --patience 3 --keep loss --checkpoint-every 0"
+run train $patient --out early
+expect 0 "no better for 3 epochs: ended after epoch" "patience ends a run"
+check "before its time" sh -c '[ "$(grep -c "\"event\":\"epoch\"" early/log.jsonl)" -lt 200 ]'
+last=$(grep '"event":"epoch"' early/log.jsonl | tail -n 1 | sed 's/.*"epoch":\([0-9]*\),"lr.*/\1/')
+kept=$(for m in 0 1 2; do "$RETORT" info early/member-00$m.safetensors --json | sed 's/.*"kept_epoch":\([0-9]*\).*/\1/'; done | sort -n | tail -n 1)
+check "three epochs behind the best of the last member" test "$((kept + 3))" -eq "$last"
+run train $patient --out parts --at-once 1 --quiet
+check "members do not wait for each other" same_files early parts member-000.safetensors member-001.safetensors member-002.safetensors
+run train $patient --out late --stop-after 20 --quiet
+run train --out late --resume --quiet
+check "resumed, the same" same_files early late member-000.safetensors member-001.safetensors member-002.safetensors
+run train $patient --out no --keep last
+expect 2 "--patience waits for better weights" "the last weights are never better"
+run train $patient --out no --valid 0
+expect 2 "rows to judge by" "nothing to judge by"
+
 # A long run: locked while it works, stopped in good order by signals.
 long="--data spiral:n=2000 --arch mlp:64,64 --epochs 100000 --keep last --progress none"
 for signal in TERM INT HUP; do
@@ -61,6 +79,18 @@ for signal in TERM INT HUP; do
     expect 4 "continue with: retort train --out busy --resume" "SIG$signal: saved, code 4"
     check "SIG$signal: a checkpoint" test -s busy/checkpoint.safetensors
 done
+# A signal at any moment of a step, within products by oneDNN too.
+bad=0
+for i in $(seq 12); do
+    rm -rf busy
+    env --default-signal=INT "$RETORT" train --data spiral:n=2000 --arch mlp:64,64 --threads 2 --epochs 100000 --keep last --progress none --out busy >/dev/null 2>&1 &
+    pid=$!
+    for _ in $(seq 200); do [ -s busy/log.jsonl ] && break; sleep 0.05; done
+    sleep 0.0$i
+    kill -INT $pid
+    wait $pid || [ $? -eq 4 ] || bad=$((bad + 1))
+done
+check "twelve interruptions within steps: code 4" test "$bad" -eq 0
 run info busy
 check "info tells that it is unfinished" grep -q 'unfinished' out
 finish

@@ -38,7 +38,7 @@ fi
 
 run predict ens --data $data
 check "CSV: a heading and 300 rows" test "$(wc -l <out)" -eq 301
-check "CSV: names" grep -q '^row,label,class,confidence,entropy,expected_entropy,mutual_information,probs_0,probs_1,probs_2$' out
+check "CSV: names" grep -q '^row,label,class,confidence,entropy,expected_entropy,mutual_information,probs_0,probs_1,probs_2,true_label,true_class$' out
 check "CSV: probabilities sum to 1, entropy splits" awk -F, 'NR > 1 {
     s = $8 + $9 + $10 - 1; d = $5 - $6 - $7; if (s * s > 1e-10 || d * d > 1e-10 || $7 < 0) exit 1 }' out
 cp out stdout.csv
@@ -47,7 +47,7 @@ expect 0 "" "predict to files"
 check "predict --json is one object" json out
 check "the file is what standard output was" cmp p.csv stdout.csv
 run predict ens --data $data --out p.jsonl --limit 7 --batch 3 --threads 3
-check "JSON lines" test "$(grep -c '^{"row":.*"probs":\[.*\]}$' p.jsonl)" -eq 7
+check "JSON lines" test "$(grep -c '^{"row":.*"probs":\[.*\],"true_label":[012],"true_class":"[012]"}$' p.jsonl)" -eq 7
 run predict ens --data $data --out p.npy
 run info l.npy
 check "logits are N x M x K" grep -q 'shape 300x3x3' out
@@ -66,7 +66,7 @@ expect 0 "" "train a regression"
 run eval reg --data csv:reg.csv,target=target,task=regression --json
 check "regression has rmse and nll" grep -q '"nll":.*"rmse":' out
 run predict reg --data csv:reg.csv,target=target,task=regression
-check "regression: names" grep -q '^row,mean,total_variance,data_variance,knowledge_variance$' out
+check "regression: names" grep -q '^row,mean,total_variance,data_variance,knowledge_variance,true_value$' out
 check "regression: variances add up" awk -F, 'NR > 1 { d = $3 - $4 - $5; if (d * d > 1e-6 * $3 * $3 || $4 < 0 || $5 < 0) exit 1 }' out
 run predict reg --data csv:reg.csv,target=target,task=regression --probs q.npy
 expect 2 "regression" "a regression has no probabilities"
@@ -91,4 +91,7 @@ check "bench --json is one object" json out
 for key in train_samples_per_s infer_samples_per_s peak_rss_bytes threads attainable_fraction; do
     check "bench --json has $key" grep -q "\"$key\":[0-9]" out
 done
+# One notation: what the last epoch says is what the summary says.
+run train --data spiral:n=60 --arch mlp:8 --epochs 2 --keep last --out note
+check "epochs and summary speak alike" awk '/^epoch 2\/2/ { for (i = 1; i < NF; i++) if ($i == "valid") line[$(i + 1)] = $(i + 2) } /^  valid/ { if (line[$2] != $3) exit 1; n++ } END { exit n != 2 }' err
 finish

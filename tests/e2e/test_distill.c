@@ -182,7 +182,7 @@ static const preset presets[] = {
     {"kd-labels", {SPIRAL, {"method", "kd"}, {"alpha", "0.7"}}},
     {"kd-aux", {SPIRAL, {"method", "kd"}, {"aux", "spiral:n=11,noise=3,arms=2"}}},
     {"ae-kd", {SPIRAL, {"method", "ae-kd"}}},
-    {"be-head", {SPIRAL, {"method", "be-head"}, {"fast-init", "sign"}}},
+    {"be-head", {SPIRAL, {"method", "be-head"}, {"fast-init", "sign:0.7"}}},
     {"be-knowledge", {SPIRAL, {"method", "be-knowledge"}, {"student", "batch-ensemble:2"}}},
     {"be-pulled", {SPIRAL, {"method", "be-head"}, {"teacher-pull", "0.1"}, {"init-from-teacher", "true"}}},
     {"latent-be", {SPIRAL, {"method", "latent-be"}}},
@@ -536,6 +536,7 @@ static void test_refusals(void **state) {
         {{SPIRAL, {"method", "labels"}, {"aux", "spiral:n=10"}}, RT_E_USAGE, "labels"},
         {{SPIRAL, {"aux", "csv:@unit.csv,target=y"}}, RT_E_INPUT, "--aux"},
         {{SPIRAL, {"fast-init", "normal:x"}}, RT_E_USAGE, "--fast-init"},
+        {{SPIRAL, {"fast-init", "sign:2"}}, RT_E_USAGE, "--fast-init"},
         {{SPIRAL, {"group-decay", "1,2,3,4,5,6,7,8"}}, RT_E_USAGE, "--group-decay"},
         {{SPIRAL, {"head", "5"}}, RT_E_USAGE, "hydra"},
         {{{"teacher", "logits:@logits.npy"},
@@ -643,6 +644,57 @@ static void test_failing_allocations(void **state) {
 static const flag HYPER[] = {{"arch", "mlp:8"}, {"hyper", "true"}, {"hyper-runs", "4"}, {"members", "2"},
                              {"lr", "0.03"},    {"epochs", "3"},   {NULL, NULL}};
 
+static int64_t metric(const char *file, const char *key) {
+    uint8_t *text;
+    size_t n;
+    rt_jdoc *doc;
+    int64_t value = -1;
+    expect(rt_file_read(at(file), 1 << 20, &text, &n), RT_OK);
+    expect(rt_jdoc_parse(&doc, (const char *)text, n, file), RT_OK);
+    assert_true(rt_jval_i64(rt_jval_get(rt_jdoc_root(doc), key), &value));
+    rt_jdoc_destroy(&doc);
+    rt_free(text);
+    return value;
+}
+
+/* Candidates are judged on rows that they did not see; what was chosen is retrained on all, and nobody is told that
+ * some were held out. */
+static void check_hyper_rows(void) {
+    rt_config c;
+    rt_dataset *d;
+    rt_subset train, valid;
+    static const char *const dirs[] = {"hyper/retrain/000", "hyper/retrain/001", "hyper/retrain/002",
+                                       "hyper/retrain/003"};
+    char file[64];
+    int retrained = 0;
+    expect(rt_config_init(&c), RT_OK);
+    expect(rt_config_load(&c, RT_VERB_TRAIN, at("hyper/config.yaml")), RT_OK);
+    expect(rt_dataset_open(&d, c.data, (rt_data_options){.seed = (uint64_t)c.seed, .limit = c.limit}), RT_OK);
+    const int64_t all = rt_dataset_train(d)->n;
+    expect(rt_split_rows(&c, d, &train, &valid), RT_OK);
+    assert_true(valid.n > 0 && train.n + valid.n == all);
+    assert_int_equal(metric("hyper/search/000/metrics.json", "train_rows"), train.n);
+    assert_int_equal(metric("hyper/search/000/metrics.json", "valid_rows"), valid.n);
+    rt_subset_deinit(&train);
+    rt_subset_deinit(&valid);
+    expect(rt_run_rows(&c, d, &train, &valid), RT_OK);
+    assert_int_equal(train.n, all);
+    assert_int_equal(valid.n, 0);
+    rt_subset_deinit(&train);
+    rt_subset_deinit(&valid);
+    for (int i = 0; i < 4; i++) {
+        snprintf(file, sizeof file, "%s/metrics.json", dirs[i]);
+        if (!rt_dir_exists(at(dirs[i])))
+            continue;
+        retrained++;
+        assert_int_equal(metric(file, "train_rows"), all);
+        assert_int_equal(metric(file, "valid_rows"), 0);
+    }
+    assert_true(retrained > 0);
+    rt_dataset_destroy(&d);
+    rt_config_deinit(&c);
+}
+
 /* Chosen by likelihood, a teacher like any other, and the same after interruptions in any of its runs. */
 static void test_hyper(void **state) {
     (void)state;
@@ -674,6 +726,7 @@ static void test_hyper(void **state) {
                 last <= first); /* the best one first, and never worse after */
     rt_jdoc_destroy(&doc);
     rt_free(text);
+    check_hyper_rows();
     rt_status st = RT_E_INTERRUPTED;
     for (int steps = 4; st == RT_E_INTERRUPTED && steps < 40; steps += 4) {
         char count[16];

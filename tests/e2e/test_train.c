@@ -541,7 +541,8 @@ static void test_regression(void **state) {
                          {"dropout", "0"},      {NULL, NULL}};
     rt_train_result r;
     expect(train_with("line", SPIRAL, more, NULL, &r), RT_OK);
-    assert_true(isnan(r.valid_accuracy) && r.valid_loss < 0.5);
+    assert_true(isnan(r.valid_accuracy) &&
+                r.valid_loss < 0.5 + log(21)); /* in units of the target, whose deviation is 21 */
     rt_model *m;
     rt_dataset *d;
     rt_pool *pool;

@@ -28,7 +28,8 @@ typedef enum call_kind {
     CALL_RENAME,
     CALL_UNLINK,
     CALL_MKDIR,
-    CALL_FSTAT
+    CALL_FSTAT,
+    CALL_STAT
 } call_kind;
 
 typedef struct fake_state {
@@ -79,8 +80,8 @@ static size_t fake_short(size_t n) {
         return result_;                                                                                      \
     } while (0)
 
-static int fake_open(const char *path, int flags, mode_t mode) {
-    FAKE_CALL(CALL_OPEN, rt_io_posix.open(path, flags, mode));
+static int fake_open(int dir, const char *path, int flags, mode_t mode) {
+    FAKE_CALL(CALL_OPEN, rt_io_posix.openat(dir, path, flags, mode));
 }
 static ssize_t fake_read(int fd, void *buf, size_t n) {
     FAKE_CALL(CALL_READ, rt_io_posix.read(fd, buf, less_ ? fake_short(n) : n));
@@ -93,14 +94,17 @@ static ssize_t fake_write(int fd, const void *buf, size_t n) {
 static int fake_fsync(int fd) {
     FAKE_CALL(CALL_FSYNC, fd < 0 ? -1 : 0);
 }
-static int fake_mkdir(const char *path, mode_t mode) {
-    FAKE_CALL(CALL_MKDIR, rt_io_posix.mkdir(path, mode));
+static int fake_mkdir(int dir, const char *path, mode_t mode) {
+    FAKE_CALL(CALL_MKDIR, rt_io_posix.mkdirat(dir, path, mode));
 }
 static int fake_fstat(int fd, struct stat *st) {
     FAKE_CALL(CALL_FSTAT, rt_io_posix.fstat(fd, st));
 }
-static int fake_unlink(const char *path) {
-    FAKE_CALL(CALL_UNLINK, rt_io_posix.unlink(path));
+static int fake_stat(int dir, const char *path, struct stat *st, int flags) {
+    FAKE_CALL(CALL_STAT, rt_io_posix.fstatat(dir, path, st, flags));
+}
+static int fake_unlink(int dir, const char *path) {
+    FAKE_CALL(CALL_UNLINK, rt_io_posix.unlinkat(dir, path));
 }
 
 /* As in Linux: the descriptor is gone whatever close says. */
@@ -118,25 +122,26 @@ static int fake_close(int fd) {
     return r;
 }
 
-static int fake_really_rename(const char *from, const char *to) {
-    int r = rt_io_posix.rename(from, to);
+static int fake_really_rename(int dir, const char *from, const char *to) {
+    int r = rt_io_posix.renameat(dir, from, to);
     fake.renamed = fake.renamed || r == 0;
     return r;
 }
-static int fake_rename(const char *from, const char *to) {
-    FAKE_CALL(CALL_RENAME, fake_really_rename(from, to));
+static int fake_rename(int dir, const char *from, const char *to) {
+    FAKE_CALL(CALL_RENAME, fake_really_rename(dir, from, to));
 }
 
 static const rt_io fake_io = {
-    .open = fake_open,
+    .openat = fake_open,
     .read = fake_read,
     .write = fake_write,
     .fsync = fake_fsync,
     .close = fake_close,
-    .rename = fake_rename,
-    .unlink = fake_unlink,
-    .mkdir = fake_mkdir,
+    .renameat = fake_rename,
+    .unlinkat = fake_unlink,
+    .mkdirat = fake_mkdir,
     .fstat = fake_fstat,
+    .fstatat = fake_stat,
 };
 
 static inline void fake_begin(fake_state s) {

@@ -109,8 +109,8 @@ static void note(op_kind kind, size_t bytes) {
     ops[nops++].bytes = bytes;
 }
 
-static int log_open(const char *path, int flags, mode_t mode) {
-    int fd = rt_io_posix.open(path, flags, mode);
+static int log_open(int from, const char *path, int flags, mode_t mode) {
+    int fd = rt_io_posix.openat(from, path, flags, mode);
     if (flags & O_DIRECTORY) {
         dir_fd = fd;
     } else {
@@ -142,9 +142,9 @@ static int log_close(int fd) {
     return rt_io_posix.close(fd);
 }
 
-static int log_rename(const char *from, const char *to) {
+static int log_rename(int in, const char *from, const char *to) {
     note(OP_RENAME, 0);
-    return rt_io_posix.rename(from, to);
+    return rt_io_posix.renameat(in, from, to);
 }
 
 /* Checks all disks that may result when the power fails after the first n operations. Returns their number.
@@ -190,11 +190,11 @@ static void test_power_loss(void **state) {
     const char *path = tmpdir_path(&dir, "model.bin");
     assert_true(file_put(path, old_data, OLD_SIZE));
     rt_io io = rt_io_posix;
-    io.open = log_open;
+    io.openat = log_open;
     io.write = log_write;
     io.fsync = log_fsync;
     io.close = log_close;
-    io.rename = log_rename;
+    io.renameat = log_rename;
     nops = 0;
     temp_fd = dir_fd = -1;
     rt_io_set(&io);

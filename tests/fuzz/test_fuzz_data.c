@@ -174,6 +174,11 @@ static void csv_open(void) {
         {"csv:%/2.csv,header=no,task=classification", "1, 2,3\n4,5 ,6\n7,8,6\n"},
         {"csv:%/3.csv,target=none", "a,b\n1,2\n3,4"},
         {"csv:%/4.csv,target=b,task=regression,seed=4,test=0.5", "\"a\",\"b\",\"c\"\n1,2,3\n4,5,6\n7,8,9\n"},
+        {"csv:%/5.csv,test=0.4", "id;n;\"c \"\"d\"\"\";when;kind\n0;1.5;red;2024-02-29;a\n1;;red;2024-03-01 "
+                                 "06:00;b\n2;NA;\"re\nd\";?;a\n"
+                                 "3;4;blue;1.3.2024;b\n4;5;red;;b\n"},
+        {"csv:%/6.csv,drop=id,category=zip,sep=tab,decimal=comma,test=0",
+         "id\tzip\tx\ty\nq\t8000\t1,5\t2\nr\t8001\t2,5\t3,25\ns\t8000\t-1e2\t4\n"},
     };
     for (int64_t i = 0; i < RT_COUNT(tables); i++) {
         char file[16];
@@ -268,6 +273,8 @@ static void spec_open(void) {
     static const char *const specs[] = {
         "csv:t.csv,target=y,task=classification,test=0.5,seed=3",
         "csv:t.csv,splits=s.txt,split=1",
+        "csv:t.csv,use=a+b,category=b,sep=comma,decimal=point",
+        "csv:t.csv,drop=a,target=none",
         "csv:n.csv,target=a,task=regression,header=yes",
         "npy:x.npy,y.npy,task=classification,classes=3,test=0.2,seed=1",
         "npy:i.npy,y.npy",
@@ -311,12 +318,44 @@ static rt_status augment_read(int seed, const uint8_t *data, size_t n) {
     return rt_augment_parse(&a, (const char *)data);
 }
 
+/* ---- what a model says about its columns ---- */
+
+static char encoded[600]; /* SPEC */
+
+static void encoder_open(void) {
+    rt_dataset *d = NULL;
+    scratch_text(&fuzz.dir, "e.csv",
+                 "n,c,when,h,y\n1,red,2024-02-29,q,1\n2,blue,2024-03-01,r,2\n,red,,q,3\n4,,2024-01-01,,4\n");
+    snprintf(encoded, sizeof encoded, "csv:%s,test=0", scratch_path(&fuzz.dir, "e.csv"));
+    assert_ok(rt_dataset_open(&d, encoded, (rt_data_options){.seed = 0}));
+    fuzz_add_text(rt_dataset_table(d), NULL);
+    rt_dataset_destroy(&d);
+    fuzz_add_text(
+        "{\"target\":\"y\",\"columns\":[{\"name\":\"c\",\"as\":\"one-hot\",\"gaps\":true,\"other\":true,"
+        "\"categories\":[\"blue\",\"red\"]},{\"name\":\"n\",\"as\":\"number\",\"gaps\":false,"
+        "\"median\":0.5},{\"name\":\"h\",\"as\":\"hashed\",\"gaps\":true},{\"name\":\"when\",\"as\":"
+        "\"date\",\"gaps\":false,\"clock\":true,\"median\":86400},{\"name\":\"x\",\"as\":\"nothing\","
+        "\"why\":\"dropped\"}]}",
+        NULL);
+}
+
+static rt_status encoder_read(int seed, const uint8_t *data, size_t n) {
+    (void)seed;
+    (void)n;
+    rt_dataset *d = NULL;
+    const rt_data_like like = {.task = RT_TASK_REGRESSION, .table = (const char *)data};
+    const rt_status st = rt_dataset_open(&d, encoded, (rt_data_options){.like = &like});
+    rt_dataset_destroy(&d);
+    return st;
+}
+
 static const fuzz_family families[] = {
     {.name = "png", .rounds = 3000, .open = png_open, .mutate = fuzz_mutate_png, .read = png_read},
     {.name = "jpeg", .rounds = 3000, .open = jpeg_open, .read = jpeg_read},
     {.name = "idx", .rounds = 600, .open = idx_open, .mutate = place_mutate, .read = place_read},
     {.name = "cifar", .rounds = 400, .open = cifar_open, .mutate = place_mutate, .read = place_read},
     {.name = "csv", .rounds = 2000, .text = true, .open = csv_open, .read = place_read},
+    {.name = "encoder", .rounds = 3000, .text = true, .open = encoder_open, .read = encoder_read},
     {.name = "npy_pair", .rounds = 600, .open = npy_pair_open, .mutate = fuzz_mutate_npy, .read = place_read},
     {.name = "images", .rounds = 400, .open = images_open, .mutate = images_mutate, .read = place_read},
     {.name = "spec",

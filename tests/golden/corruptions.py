@@ -96,7 +96,7 @@ CORRUPTIONS = {
 
 
 def line_blur(x, radius, sigma, degrees):
-    """One-sided, of 2 radius + 1 taps; the edge is extended; rounded to bytes."""
+    """One-sided, of 2 radius + 1 taps; the edge is extended; rounded to 16 bits, cut off to 8."""
     i = np.arange(2 * radius + 1)
     k = np.exp(-i**2 / (2 * sigma**2))
     k /= k.sum()
@@ -105,7 +105,7 @@ def line_blur(x, radius, sigma, degrees):
     h, w = x.shape
     y, c = np.mgrid[:h, :w]
     out = sum(a * x[np.clip(y + b, 0, h - 1), np.clip(c + d, 0, w - 1)] for a, b, d in zip(k, dy, dx))
-    return np.floor(out * 255 + 0.5).astype(int)
+    return np.floor(out * 65535 + 0.5).astype(int) // 257
 
 
 def rotate(x, degrees):

@@ -88,6 +88,8 @@ def classification(rng, n, m, k, offset, spread):
     scores = {"confidence": 1 - p.max(1), "entropy": entropy(p), "expected_entropy": data}
     if m > 1 or offset is not None:
         scores |= {"mutual_information": knowledge, "epkl": epkl}
+    if m == 1 and offset is not None:
+        scores["differential_entropy"] = np.array([stats.dirichlet(np.exp(row) + offset).entropy() for row in z[:, 0]])
     out = {
         "shape": [n, m, k, -1 if offset is None else offset],
         "logits": z,
@@ -101,6 +103,9 @@ def classification(rng, n, m, k, offset, spread):
         "ece_calibrated": ece(q, y),
         "prr": 2 * auroc(scores["confidence"], wrong) - 1,
     }
+    if offset:
+        softmax = members(z)[0]
+        out |= {"nll_softmax": nll(softmax, y), "ece_softmax": ece(softmax, y)}
     for name, s in scores.items():
         if name != "confidence":
             out[name] = s.mean()

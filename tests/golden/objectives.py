@@ -106,12 +106,17 @@ def concentration(c, z):
     return torch.exp(z.clamp(-30, 30)) + c["offset"]
 
 
+def beyond(z):
+    """What the way beyond the cut costs a row: 1 for each unit of a logit, which leads back."""
+    return torch.where(z.abs() > 30, z.abs() - 30, torch.zeros_like(z)).sum(-1)
+
+
 def end2(c, student):
     t, k = c["T"], student.shape[-1]
     pi = (1 - c["gamma"]) * softmax(c["teacher"], t) + c["gamma"] / k
     a = concentration(c, student / t)
     per = torch.lgamma(a).sum(-1) - torch.lgamma(a.sum(-1)) - ((a - 1) * torch.log(pi).mean(0)).sum(-1)
-    return t**2 * per.mean()
+    return t**2 * (per + beyond(student / t)).mean()
 
 
 def proxy_end2(c, student):
@@ -120,7 +125,7 @@ def proxy_end2(c, student):
     spread = (torch.special.xlogy(q, q) - q * logp.mean(0)).sum(-1).clamp(min=0)
     b = q * ((q.shape[-1] - 1) / (2 * spread + FLT_EPSILON))[:, None] + c["offset"]
     kl = kl_divergence(Dirichlet(concentration(c, student)), Dirichlet(b.expand_as(student)))
-    return (kl / b.sum(-1)).mean()
+    return ((kl + beyond(student)) / b.sum(-1)).mean()
 
 
 def proxy_end2_exact(c):
@@ -135,7 +140,7 @@ def proxy_end2_exact(c):
     def loss(b, *z):
         a = [mp.exp(min(max(x, -30), 30)) + c["offset"] for x in z]
         a0, b0 = sum(a), sum(b)
-        kl = mp.loggamma(a0) - mp.loggamma(b0)
+        kl = mp.loggamma(a0) - mp.loggamma(b0) + sum(max(abs(x) - 30, 0) for x in z)
         for x, y in zip(a, b):
             kl += mp.loggamma(y) - mp.loggamma(x) + (x - y) * (mp.psi(0, x) - mp.psi(0, a0))
         return kl / b0
@@ -154,8 +159,9 @@ def proxy_end2_exact(c):
 def prior_net(c, student):
     k = student.shape[-1]
     sharp = 1 + c["prior"] * torch.nn.functional.one_hot(c["label"], k).to(student.dtype)
-    known = kl_divergence(Dirichlet(concentration(c, student)), Dirichlet(sharp.expand_as(student))).mean()
-    foreign = kl_divergence(Dirichlet(concentration(c, c["ood"])), Dirichlet(torch.ones_like(c["ood"]))).mean()
+    known = kl_divergence(Dirichlet(concentration(c, student)), Dirichlet(sharp.expand_as(student)))
+    foreign = kl_divergence(Dirichlet(concentration(c, c["ood"])), Dirichlet(torch.ones_like(c["ood"])))
+    known, foreign = (known + beyond(student)).mean(), (foreign + beyond(c["ood"])).mean()
     return (known + c["ood_weight"] * foreign) / c["prior"]
 
 

@@ -25,7 +25,7 @@ static int compare_metrics(const golden_case *c, const rt_eval_input *in) {
     int compared = 0;
     for (int k = 0; k < c->nkeys; k++) {
         const char *name = c->key[k].name;
-        if (rt_metric_find(name, in->regression) < 0)
+        if (rt_metric_find(name, rt_eval_regression(in)) < 0)
             continue;
         const bool fitted = strcmp(name, "temperature") == 0 || strcmp(name, "ece_calibrated") == 0;
         compare(c, name, metric(in, name), fitted ? 1e-6 : 1e-11);
@@ -69,25 +69,28 @@ static void classification(const golden_case *c) {
     to_float(logits, golden_get(c, "logits", n * m * k), n * m * k);
     for (int i = 0; i < n; i++)
         label[i] = (int32_t)golden_get(c, "label", n)[i];
-    rt_eval_input in = {.n = n, .m = m, .k = k, .logits = logits, .label = label};
-    in.dirichlet = shape[3] >= 0;
-    in.dirichlet_offset = shape[3];
+    rt_eval_input in = {.n = n, .how = {.m = m, .k = k}, .y = logits, .label = label};
+    in.how.kind = shape[3] >= 0 ? RT_OUTPUT_DIRICHLET : RT_OUTPUT_LOGITS;
+    in.how.offset = RT_MAX(shape[3], 0.0);
     assert_int_equal(rt_eval_temperature(&in, &in.temperature, &why), RT_OK);
     assert_null(why);
-    assert_in_range(compare_metrics(c, &in), 10, 14);
+    assert_in_range(compare_metrics(c, &in), 10, 16);
     compare_rankings(c, &in);
 }
 
 static void regression(const golden_case *c) {
-    static float mu[GOLDEN_NUMBERS], var[GOLDEN_NUMBERS], target[ROWS];
+    static float y[2 * GOLDEN_NUMBERS], target[ROWS];
     const double *shape = golden_get(c, "shape", 4);
     const int n = (int)shape[0], m = (int)shape[1];
     double coverage[RT_INTERVAL_LEVELS];
     assert_in_range(n, 1, ROWS);
-    to_float(mu, golden_get(c, "mu", n * m), n * m);
-    to_float(var, golden_get(c, "var", n * m), n * m);
+    for (int i = 0; i < n * m; i++) {
+        y[2 * i] = (float)golden_get(c, "mu", n * m)[i];
+        y[2 * i + 1] = (float)golden_get(c, "var", n * m)[i];
+    }
     to_float(target, golden_get(c, "target", n), n);
-    const rt_eval_input in = {.regression = true, .n = n, .m = m, .mu = mu, .var = var, .target = target};
+    const rt_reading how = {.kind = RT_OUTPUT_GAUSSIAN, .m = m, .k = 2};
+    const rt_eval_input in = {.how = how, .n = n, .y = y, .target = target};
     assert_int_equal(compare_metrics(c, &in), 6);
     assert_int_equal(rt_eval_coverage(&in, rt_interval_levels, RT_INTERVAL_LEVELS, coverage), RT_OK);
     for (int l = 0; l < RT_INTERVAL_LEVELS; l++)

@@ -70,6 +70,34 @@ static const op_dims op_dims_list[] = {
     {3, 5, 8, 2, 1},  {1, 2, 100, 0, 0}, {2, 9, 17, 3, 3}, {2, 9, 17, 9, 7}, /* enough tiles for Winograd */
 };
 
+/* Channel counts on, just below and just above whole blocks of 8 and 16, and half blocks that sum up to whole ones
+ * when members stand one behind the other. */
+static const int64_t op_channels[] = {4, 5, 7, 8, 9, 12, 15, 16, 17, 23, 24, 25, 31, 32, 33, 40};
+
+static int64_t op_draw(rt_rng r, uint64_t i, int64_t lo, int64_t hi) {
+    return lo + (int64_t)rt_rng_below(r, i, (uint64_t)(hi - lo + 1));
+}
+
+/* Dimensions i of a sweep: those of the list, then one or more groups of drawn size for each count of channels. */
+enum { OP_DRAWN_DIMS = 2 * RT_COUNT(op_channels) };
+static bool op_dims_get(op_dims *d, int64_t i) {
+    if (i < RT_COUNT(op_dims_list)) {
+        *d = op_dims_list[i];
+        return true;
+    }
+    i -= RT_COUNT(op_dims_list);
+    if (i >= OP_DRAWN_DIMS)
+        return false;
+    const rt_rng r = rt_rng_make((uint64_t)i, RT_RNG_TEST, 78, 0);
+    const bool image = i % 2;
+    *d = (op_dims){.g = op_draw(r, 0, 2, 4), .n = op_draw(r, 1, 1, 6), .c = op_channels[i / 2]};
+    if (image) {
+        d->h = op_draw(r, 2, 1, 5);
+        d->w = op_draw(r, 3, 1, 5);
+    }
+    return true;
+}
+
 /* ---- forms ---- */
 
 enum { F_SETS = 1, F_2D = 2, F_4D = 4 };
@@ -421,8 +449,8 @@ static void op_case_emit(const op_sweep *s, const op_case *c) {
 static void op_forms_each(rt_op op, const op_sweep *s) {
     for (int64_t f = 0; f < RT_COUNT(op_forms); f++) {
         const op_form *form = &op_forms[f];
-        for (int64_t i = 0; form->op == op && i < RT_COUNT(op_dims_list); i++) {
-            const op_dims d = op_dims_list[i];
+        op_dims d;
+        for (int64_t i = 0; form->op == op && op_dims_get(&d, i); i++) {
             const bool sets = form->flags & F_SETS;
             if ((sets && d.g == 1) || ((form->flags & F_2D) && d.h > 0) || ((form->flags & F_4D) && d.h == 0))
                 continue;
@@ -452,13 +480,14 @@ static void op_single_steps_each(const op_sweep *s) {
                    pair = strcmp(form->in, "XX") == 0 || strcmp(form->in, "XP") == 0;
         if (!(rt_op_get(form->op)->flags & RT_OP_ELTWISE) || !strchr("XP", form->in[0]))
             continue;
-        for (int64_t i = 0; i < RT_COUNT(op_dims_list); i++)
-            for (int swap = 0; swap <= pair && (!sets || op_dims_list[i].g > 1); swap++) {
+        op_dims d;
+        for (int64_t i = 0; op_dims_get(&d, i); i++)
+            for (int swap = 0; swap <= pair && (!sets || d.g > 1); swap++) {
                 op_case one = {.op = form->op};
-                op_case_attr(&one, form, op_dims_list[i], s->dtype);
+                op_case_attr(&one, form, d, s->dtype);
                 const rt_chain chain = {
                     1, {{.op = form->op, .attr = one.attr, .arg = {1, 2}, .swap = swap != 0}}};
-                op_chain_emit(s, swap && form->in[1] == 'P' ? "PX" : form->in, op_dims_list[i], sets, &chain);
+                op_chain_emit(s, swap && form->in[1] == 'P' ? "PX" : form->in, d, sets, &chain);
             }
     }
 }
@@ -485,8 +514,9 @@ static void op_random_chains_each(const op_sweep *s) {
         rt_chain chain = {.n = 2 + (int)rt_rng_below(r, 100, RT_CHAIN_MAX - 1)};
         for (int i = 0; i < chain.n; i++)
             chain.step[i] = steps[rt_rng_below(r, (uint64_t)i, (uint64_t)RT_COUNT(steps))];
-        for (int64_t i = (int64_t)k % 2; i < RT_COUNT(op_dims_list); i += 2)
-            op_chain_emit(s, k % 3 == 0 ? "XXMR" : "XXCR", op_dims_list[i], false, &chain);
+        op_dims d;
+        for (int64_t i = (int64_t)k % 2; op_dims_get(&d, i); i += 2)
+            op_chain_emit(s, k % 3 == 0 ? "XXMR" : "XXCR", d, false, &chain);
     }
 }
 
@@ -522,61 +552,84 @@ static void op_products_each(rt_op op, const op_sweep *s) {
         }
 }
 
-static void op_convs_each(rt_op op, const op_sweep *s) {
-    static const struct {
-        int64_t g, n, ic, h, w, oc, k, stride, pad;
-    } list[] = {{1, 1, 1, 1, 1, 1, 1, 1, 0},
-                {1, 2, 2, 3, 4, 3, 3, 1, 1},
-                {1, 1, 3, 5, 5, 2, 3, 2, 1},
-                {1, 2, 3, 4, 4, 2, 1, 2, 0},
-                {2, 2, 2, 3, 3, 2, 2, 1, 0},
-                {1, 2, 3, 8, 8, 16, 3, 1, 1},
-                {1, 2, 16, 8, 8, 32, 3, 2, 1},
-                {1, 5, 17, 7, 9, 7, 3, 1, 1},
-                {3, 2, 64, 4, 4, 64, 3, 1, 1},
-                {1, 2, 32, 8, 8, 64, 1, 2, 0},
-                {1, 2, 8, 6, 6, 8, 5, 1, 2},
-                {1, 2, 64, 8, 8, 16, 1, 1, 0},
-                {1, 2, 3, 9, 9, 8, 7, 2, 3},
-                {1, 1, 16, 14, 14, 16, 3, 1, 1},
-                /* enough tiles for Winograd */
-                {1, 4, 16, 16, 16, 16, 3, 1, 1},
-                {1, 35, 32, 8, 8, 16, 3, 1, 1},
-                {2, 2, 16, 16, 20, 48, 3, 1, 1},
-                {1, 67, 16, 4, 4, 64, 3, 1, 1},
-                {1, 4, 80, 16, 16, 80, 3, 1, 1},
-                /* and tiles or blocks of channels that are not full */
-                {1, 5, 12, 14, 14, 20, 3, 1, 1},
-                {2, 9, 24, 7, 7, 9, 3, 1, 1},
-                /* and members of several images for products with images as rows */
-                {2, 5, 16, 6, 6, 32, 3, 2, 1},
-                {1, 4, 9, 30, 13, 40, 3, 1, 1}};
-    for (int64_t i = 0; i < RT_COUNT(list); i++) {
-        const int64_t rows = list[i].g * list[i].n, k = list[i].k, st = list[i].stride, pad = list[i].pad;
-        const int64_t oh = (list[i].h + 2 * pad - k) / st + 1, ow = (list[i].w + 2 * pad - k) / st + 1;
-        const rt_shape x = rt_shape4(rows, list[i].ic, list[i].h, list[i].w),
-                       y = rt_shape4(rows, list[i].oc, oh, ow);
-        const rt_shape w = rt_shape4(list[i].oc, list[i].ic, k, k);
-        op_case c = {.op = op, .n = list[i].n, .attr = {.stride = (int32_t)st, .pad = (int32_t)pad}};
-        op_case_add(&c, s->dtype, list[i].g, op == RT_OP_CONV2D_BWD_DATA ? y : x, FILL_ANY);
-        if (op == RT_OP_CONV2D_BWD_WEIGHTS)
-            op_case_add(&c, s->dtype, list[i].g, y, FILL_ANY);
-        else
-            op_case_add(&c, s->dtype, 0, w, FILL_ANY);
-        if (op == RT_OP_CONV2D_BWD_DATA)
-            c.attr.h = list[i].h, c.attr.w = list[i].w;
-        if (op == RT_OP_CONV2D_BWD_WEIGHTS)
-            c.attr.kh = c.attr.kw = (int32_t)k;
+typedef struct op_conv {
+    int64_t g, n, ic, h, w, oc, k, stride, pad;
+} op_conv;
+
+static void op_conv_emit(rt_op op, const op_sweep *s, op_conv v) {
+    const int64_t rows = v.g * v.n;
+    const int64_t oh = (v.h + 2 * v.pad - v.k) / v.stride + 1, ow = (v.w + 2 * v.pad - v.k) / v.stride + 1;
+    const rt_shape x = rt_shape4(rows, v.ic, v.h, v.w), y = rt_shape4(rows, v.oc, oh, ow);
+    const rt_shape w = rt_shape4(v.oc, v.ic, v.k, v.k);
+    op_case c = {.op = op, .n = v.n, .attr = {.stride = (int32_t)v.stride, .pad = (int32_t)v.pad}};
+    op_case_add(&c, s->dtype, v.g, op == RT_OP_CONV2D_BWD_DATA ? y : x, FILL_ANY);
+    if (op == RT_OP_CONV2D_BWD_WEIGHTS)
+        op_case_add(&c, s->dtype, v.g, y, FILL_ANY);
+    else
+        op_case_add(&c, s->dtype, 0, w, FILL_ANY);
+    if (op == RT_OP_CONV2D_BWD_DATA)
+        c.attr.h = v.h, c.attr.w = v.w;
+    if (op == RT_OP_CONV2D_BWD_WEIGHTS)
+        c.attr.kh = c.attr.kw = (int32_t)v.k;
+    op_case_emit(s, &c);
+    if (op == RT_OP_CONV2D_BWD_WEIGHTS && v.g > 1) {
+        c.attr.members = (int32_t)v.g;
         op_case_emit(s, &c);
-        if (op == RT_OP_CONV2D_BWD_WEIGHTS && list[i].g > 1) {
-            c.attr.members = (int32_t)list[i].g;
-            op_case_emit(s, &c);
-        }
+    }
+}
+
+static void op_convs_each(rt_op op, const op_sweep *s) {
+    static const op_conv list[] = {
+        {1, 1, 1, 1, 1, 1, 1, 1, 0},
+        {1, 2, 2, 3, 4, 3, 3, 1, 1},
+        {1, 1, 3, 5, 5, 2, 3, 2, 1},
+        {1, 2, 3, 4, 4, 2, 1, 2, 0},
+        {2, 2, 2, 3, 3, 2, 2, 1, 0},
+        {1, 2, 3, 8, 8, 16, 3, 1, 1},
+        {1, 2, 16, 8, 8, 32, 3, 2, 1},
+        {1, 5, 17, 7, 9, 7, 3, 1, 1},
+        {3, 2, 64, 4, 4, 64, 3, 1, 1},
+        {1, 2, 32, 8, 8, 64, 1, 2, 0},
+        {1, 2, 8, 6, 6, 8, 5, 1, 2},
+        {1, 2, 64, 8, 8, 16, 1, 1, 0},
+        {1, 2, 3, 9, 9, 8, 7, 2, 3},
+        {1, 1, 16, 14, 14, 16, 3, 1, 1},
+        /* enough tiles for Winograd */
+        {1, 4, 16, 16, 16, 16, 3, 1, 1},
+        {1, 35, 32, 8, 8, 16, 3, 1, 1},
+        {2, 2, 16, 16, 20, 48, 3, 1, 1},
+        {1, 67, 16, 4, 4, 64, 3, 1, 1},
+        {1, 4, 80, 16, 16, 80, 3, 1, 1},
+        /* and tiles or blocks of channels that are not full */
+        {1, 5, 12, 14, 14, 20, 3, 1, 1},
+        {2, 9, 24, 7, 7, 9, 3, 1, 1},
+        /* and members of several images for products with images as rows */
+        {2, 5, 16, 6, 6, 32, 3, 2, 1},
+        {1, 4, 9, 30, 13, 40, 3, 1, 1},
+        /* and members that fill no block of 8, of 16, and yet as many blocks as all of them together */
+        {2, 3, 16, 6, 6, 5, 3, 1, 1},
+        {2, 3, 16, 6, 6, 9, 1, 1, 0},
+        {3, 2, 8, 5, 5, 6, 3, 1, 1}};
+    for (int64_t i = 0; i < RT_COUNT(list); i++)
+        op_conv_emit(op, s, list[i]);
+    /* members of every count of output channels: most small, some with enough images or tiles for our kernels */
+    for (int64_t i = 0; i < 4 * RT_COUNT(op_channels); i++) {
+        const rt_rng r = rt_rng_make((uint64_t)i, RT_RNG_TEST, 79, 0);
+        const bool many = i % 4 == 3;
+        op_conv v = {.g = op_draw(r, 0, 2, 4), .n = many ? 9 : op_draw(r, 1, 1, 5), .oc = op_channels[i / 4]};
+        v.ic = op_channels[op_draw(r, 2, 0, RT_COUNT(op_channels) - 1)];
+        v.h = op_draw(r, 3, many ? 7 : 3, 8);
+        v.w = op_draw(r, 4, many ? 7 : 3, 8);
+        v.k = many ? 3 : op_draw(r, 5, 1, 3);
+        v.stride = many ? 1 : op_draw(r, 6, 1, 2);
+        v.pad = v.k / 2;
+        op_conv_emit(op, s, v);
     }
 }
 
 static void op_fast_each(rt_op op, const op_sweep *s) {
-    static const int64_t list[][4] = {{2, 3, 5, 1}, {1, 4, 4, 3}, {4, 16, 8, 3}, {3, 7, 19, 2}, {2, 33, 17, 3}};
+    static const int64_t list[][4] = {
+        {2, 3, 5, 1}, {1, 4, 4, 3}, {4, 16, 8, 3}, {3, 7, 19, 2}, {2, 33, 17, 3}};
     for (int64_t i = 0; i < RT_COUNT(list); i++)
         for (int32_t of = 0; of < 3; of++) {
             const int64_t m = list[i][0], oc = list[i][1], ic = list[i][2], k = list[i][3];

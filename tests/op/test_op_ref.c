@@ -386,6 +386,56 @@ static void test_sinkhorn(void **state) {
     }
 }
 
+/* The gradient through the iterations, of every kernel in float, as exact as floats allow: permAVG follows it for
+ * hundreds of steps. Near the identity, as permAVG starts (its rows leave each other slowly), and far from it. */
+static void test_sinkhorn_unrolled(void **state) {
+    (void)state;
+    enum { N = 77 };
+    static double x[N * N], pm[N * N], dp[N * N], want[N * N];
+    static float x32[N * N], pm32[N * N], dp32[N * N], got[N * N];
+    for (int hard = 0; hard < 3; hard++) {
+        op_case c = {.op = RT_OP_SINKHORN, .n = 1, .attr = {.alpha = 1, .count = 100}};
+        op_problem p;
+        op_case_add(&c, RT_DTYPE_F64, 0, rt_shape2(N, N), FILL_ANY);
+        op_case_fill(&c, 0, 1, x);
+        for (int i = 0; i < N * N; i++) { /* what floats hold exactly, so that both have the same problem */
+            x[i] = (double)(float)(x[i] * (hard == 2 ? 8 : 0.3) + (i % (N + 1) == 0 ? hard == 1 ? 6 : 1 : 0));
+            dp[i] = (double)(float)sin(i * 1.7 + i % 13);
+        }
+        op_problem_init(&p, &c);
+        assert_true(op_run(rt_kern_ref(c.op, RT_DTYPE_F64), &p.p, pm, (const void *[]){x}, (rt_kern_ctx){0}));
+        for (int i = 0; i < N * N; i++) {
+            x32[i] = (float)x[i];
+            dp32[i] = (float)dp[i];
+            pm32[i] = (float)pm[i];
+        }
+        c.op = RT_OP_SINKHORN_BWD;
+        c.attr.index = RT_SINKHORN_UNROLLED;
+        op_case_add(&c, RT_DTYPE_F64, 0, rt_shape2(N, N), FILL_ANY);
+        op_case_add(&c, RT_DTYPE_F64, 0, rt_shape2(N, N), FILL_ANY);
+        op_problem_init(&p, &c);
+        assert_true(op_run(rt_kern_ref(c.op, RT_DTYPE_F64), &p.p, want, (const void *[]){dp, pm, x},
+                           (rt_kern_ctx){0}));
+        op_case f = {.op = RT_OP_SINKHORN_BWD, .n = 1, .attr = c.attr};
+        for (int i = 0; i < 3; i++)
+            op_case_add(&f, RT_DTYPE_F32, 0, rt_shape2(N, N), FILL_ANY);
+        op_problem_init(&p, &f);
+        const rt_kern *list[16];
+        int n;
+        assert_int_equal(rt_kern_list(f.op, RT_DTYPE_F32, RT_KERN_ALL, list, 16, &n), RT_OK);
+        for (int k = 0; k < n; k++) {
+            double most = 0, size = 0;
+            assert_true(op_run(list[k], &p.p, got, (const void *[]){dp32, pm32, x32}, (rt_kern_ctx){0}));
+            for (int i = 0; i < N * N; i++) {
+                most = fmax(most, fabs((double)got[i] - want[i]));
+                size = fmax(size, fabs(want[i]));
+            }
+            if (!(most <= 4e-6 * size))
+                fail_msg("%s, case %d: off by %g of %g", list[k]->impl, hard, most / size, size);
+        }
+    }
+}
+
 /* ---- adjoints ---- */
 
 /* x is operand xa of a, y operand yb of b; operand sa of a and sb of b (if not -1) are the same tensor. */
@@ -568,12 +618,13 @@ static void test_all_run(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_isa),           cmocka_unit_test(test_chain),
-        cmocka_unit_test(test_random),        cmocka_unit_test(test_qp_simplex),
-        cmocka_unit_test(test_examples),      cmocka_unit_test(test_eltwise),
-        cmocka_unit_test(test_dropout),       cmocka_unit_test(test_reorder),
-        cmocka_unit_test(test_sinkhorn),      cmocka_unit_test(test_adjoints),
-        cmocka_unit_test(test_conv_adjoints), cmocka_unit_test(test_all_run),
+        cmocka_unit_test(test_isa),      cmocka_unit_test(test_chain),
+        cmocka_unit_test(test_random),   cmocka_unit_test(test_qp_simplex),
+        cmocka_unit_test(test_examples), cmocka_unit_test(test_eltwise),
+        cmocka_unit_test(test_dropout),  cmocka_unit_test(test_reorder),
+        cmocka_unit_test(test_sinkhorn), cmocka_unit_test(test_sinkhorn_unrolled),
+        cmocka_unit_test(test_adjoints), cmocka_unit_test(test_conv_adjoints),
+        cmocka_unit_test(test_all_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -156,7 +156,9 @@ static void build_as(net *t, uint64_t seed, rt_dtype dtype) {
         return;
     }
     static const int64_t CH[] = {1, 3, 8, 16};
-    t->row = rt_shape3(CH[draw(t, 4)], 4 + (int64_t)draw(t, 5), 4 + (int64_t)draw(t, 5));
+    const int64_t w = 4 + (int64_t)draw(t, 5),
+                  h0 = 4 + (int64_t)draw(t, 5); /* one by one: compilers order arguments */
+    t->row = rt_shape3(CH[draw(t, 4)], h0, w);
     const rt_val x = rt_graph_input(t->g, "x", dtype, t->row, 1);
     rt_val y = rt_graph_input(t->g, "y", RT_DTYPE_I32, rt_shape0(), 1);
     const rt_val mix = rt_graph_feed(t->g, "mix", dtype, rt_shape0());

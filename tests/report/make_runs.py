@@ -93,6 +93,10 @@ def evaluation(name, q, rng):
         test["single"] = {"accuracy": sig(acc - 0.012), "nll": sig(nll + 0.05), "ece": sig(ece + 0.01)}
         test["single_min"] = {"accuracy": sig(acc - 0.016), "nll": sig(nll + 0.03), "ece": sig(ece + 0.006)}
         test["single_max"] = {"accuracy": sig(acc - 0.008), "nll": sig(nll + 0.07), "ece": sig(ece + 0.014)}
+    wrong = [round(1000 * err * (0.4 + 1.2 * c / 9)) for c in range(10)]
+    test["per_class"] = {"rows": [1000] * 10, "recall": sigs([1 - w / 1000 for w in wrong]), "precision": sigs([1 - wrong[c - 1] / (1000 + wrong[c - 1] - wrong[c]) for c in range(10)]),
+                         "confidence": sigs([acc + ece] * 10), "ece": sigs([ece * (1 + c / 10) for c in range(10)])}
+    test["confusion"] = [[1000 - wrong[c] if p == c else wrong[c] if p == (c + 1) % 10 else 0 for p in range(10)] for c in range(10)]
     sets = {"test": test}
     curves = {}
     curves["roc"] = {"misclassification": {m: roc(au[m]) for m in known}}

@@ -26,7 +26,7 @@ expect 0 "" "a page without an evaluation"
 {
     echo '<!DOCTYPE html><meta charset="utf-8"><body>'
     for page in compare other evil bare; do
-        for width in 360 1024 1920; do
+        for width in 360 1280 1920; do
             for theme in light dark; do
                 echo "<iframe data-name=\"$page-$width-$theme\" src=\"$page.html#selftest,$theme\" style=\"width:${width}px;height:800px\"></iframe>"
             done
@@ -54,7 +54,7 @@ expect 0 "" "the browser runs"
 grep -o '^@.*@$' dom | tr -d @ >results
 check "no errors in the console" test ! -s err
 for page in compare other evil bare; do
-    for width in 360 1024 1920; do
+    for width in 360 1280 1920; do
         for theme in light dark; do
             line=$(grep "^$page-$width-$theme " results)
             case "$line" in *"selftest ok: "*) true ;; *) echo "# $line"; false ;; esac
@@ -63,6 +63,6 @@ for page in compare other evil bare; do
     done
 done
 check "the frames were as wide as they should" grep -q 'compare-360-light .* width 3[0-9][0-9]$' results
-plots=$(sed -n 's/^compare-1024-light selftest ok: \([0-9]*\) plots.*/\1/p' results)
+plots=$(sed -n 's/^compare-1280-light selftest ok: \([0-9]*\) plots.*/\1/p' results)
 check "plots are there" test "${plots:-0}" -ge 25
 finish

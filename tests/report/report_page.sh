@@ -5,7 +5,7 @@ runs=$RT_SOURCE_DIR/tests/report/runs
 
 run report "$runs/teacher" "$runs/latent-be" "$runs/hydra" "$runs/unfinished" "$runs/merged" "$runs/spiral" "$runs/houses" --out all.html
 expect 0 "all.html: 7 runs" "a page of seven runs"
-for id in results cost uncertainty reliability intervals histograms rejection roc shift corruptions line diversity maps average training doubtful commands; do
+for id in results cost uncertainty reliability classes intervals histograms rejection roc shift corruptions line diversity maps average training doubtful commands; do
     check "section $id" grep -q "<section id=\"$id\">" all.html
     check "link to $id" grep -q "<a href=\"#$id\">" all.html
 done
@@ -15,6 +15,16 @@ check "no place of the frame is left" sh -c '! grep -q "{{" all.html'
 check "nothing is loaded from elsewhere" sh -c '! grep -qE "<(script|link|img|iframe)[^>]*(src|href)=\"?(https?:)?//" all.html'
 check "pictures are inside" test "$(grep -o 'data:image/png;base64,' all.html | wc -l)" -eq 10
 check "below 5 MB" test "$(wc -c <all.html)" -lt 5000000
+
+check "a column says by which measure" grep -q 'AUROC digits by entropy' all.html
+check "a matrix for every run that has one" test "$(grep -o 'class="confusion"' all.html | wc -l)" -eq 3
+run report "$runs/teacher" "$runs/latent-be" "$runs/hydra" --out three.html
+check "what finds foreign data best is named, with the data" grep -q 'finds foreign data best: noise by mutual information (AUROC)' three.html
+check "six cards are two rows of three" grep -q 'class="cards" style="--across:3"' three.html
+
+run report "$runs/houses" --out houses.html
+check "regressions have their own words" sh -c 'grep -q "variance of the mixture" houses.html && grep -q "variances in squared units of the target" houses.html'
+check "and none of entropies" sh -c '! sed "s/<script.*//" houses.html | grep -q "entropy of the averaged\|in nats"'
 
 run report "$runs/teacher" "$runs/unfinished" --title 'a <b> & c' --out two.html --json
 expect 0 "" "two runs, with a heading"

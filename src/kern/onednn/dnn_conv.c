@@ -31,7 +31,8 @@ static const rt_desc *desc_at(const rt_problem *p, int place) {
     return place < 0 ? &p->out : &p->in[place];
 }
 
-/* Gradients of the weights per member are as many problems of the same shape, one behind the other. */
+/* Gradients of the weights per member are as many problems of the same shape, one behind the other; members whose
+ * channels fill no block do not stand so, and are left to other kernels. */
 static int64_t members_of(const rt_problem *p, conv_pass pass) {
     return pass == BWD_WEIGHTS && p->attr.members > 1 ? p->attr.members : 1;
 }
@@ -40,15 +41,11 @@ static bool conv_get(conv *c, const rt_problem *p, conv_pass pass) {
     if (p->nin != 2 || p->attr.stride < 1)
         return false;
     const int *place = k_place[pass];
-    *c = (conv){
-        pass,       *desc_at(p, place[0]), *desc_at(p, place[1]), *desc_at(p, place[2]), p->attr.stride,
-        p->attr.pad};
-    const int64_t members = members_of(p, pass);
-    c->x.shape.d[0] /= members;
-    c->y.shape.d[0] /= members;
-    c->w.shape.d[0] /= members;
-    const rt_desc *all[3] = {&c->x, &c->w, &c->y};
+    *c = (conv){.pass = pass, .stride = p->attr.stride, .pad = p->attr.pad};
+    rt_desc *all[3] = {&c->x, &c->w, &c->y};
     for (int i = 0; i < 3; i++) {
+        if (!rt_desc_divide(desc_at(p, place[i]), members_of(p, pass), all[i]))
+            return false;
         if (all[i]->dtype != RT_DTYPE_F32 || all[i]->shape.rank != 4 || rt_layout_is_wino(all[i]->layout))
             return false;
         for (int k = 0; k < 4; k++)
@@ -167,7 +164,7 @@ static void layouts(const rt_problem *p, conv_pass pass, rt_layout *in, rt_layou
 }
 
 /* The primitive descriptor for exactly the layouts of p; NULL if there is none or if sizes disagree with
- * ours: members whose channels fill no block do not stand one behind the other. */
+ * ours. */
 static dnnl_primitive_desc_t exact_pd(const rt_problem *p, conv_pass pass, mds *m) {
     conv c;
     if (!conv_get(&c, p, pass))
@@ -175,8 +172,6 @@ static dnnl_primitive_desc_t exact_pd(const rt_problem *p, conv_pass pass, mds *
     dnnl_primitive_desc_t pd = conv_pd(&c, m);
     if (pd && (dnnl_memory_desc_get_size(&m->x) != rt_desc_bytes(&c.x) ||
                dnnl_memory_desc_get_size(&m->w) != rt_desc_bytes(&c.w) ||
-               rt_desc_bytes(&c.w) * (size_t)members_of(p, pass) !=
-                   rt_desc_bytes(desc_at(p, k_place[pass][1])) ||
                dnnl_memory_desc_get_size(&m->y) != rt_desc_bytes(&c.y))) {
         dnnl_primitive_desc_destroy(pd);
         pd = NULL;
@@ -235,7 +230,7 @@ static void run(const void *state, const rt_problem *p, conv_pass pass, void *ou
     }                                                                                                        \
     static void name##_run(const void *state, const rt_problem *p, void *out, const void *const *in,         \
                            const rt_kern_ctx *ctx) {                                                         \
-        run(state, p, PASS, out, in, ctx);                                                                     \
+        run(state, p, PASS, out, in, ctx);                                                                   \
     }                                                                                                        \
     const rt_kern rt_k_##name##_f32__onednn = {                                                              \
         .impl = "onednn",                                                                                    \

@@ -237,38 +237,25 @@ RT_INLINE double vd_sum(vd x) {
 
 /* Lanes of a and b by turns: a0 b0 a1 b1 ..., the first and the second half of that. */
 #if V_W == 16
-#define V_ZIP_LO                                                                                             \
-    (vi) {                                                                                                   \
-        0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23                                               \
-    }
-#define V_ZIP_HI                                                                                             \
-    (vi) {                                                                                                   \
-        8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31                                         \
-    }
+#define V_ZIP_LO 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23
+#define V_ZIP_HI 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31
 #elif V_W == 8
-#define V_ZIP_LO                                                                                             \
-    (vi) {                                                                                                   \
-        0, 8, 1, 9, 2, 10, 3, 11                                                                             \
-    }
-#define V_ZIP_HI                                                                                             \
-    (vi) {                                                                                                   \
-        4, 12, 5, 13, 6, 14, 7, 15                                                                           \
-    }
+#define V_ZIP_LO 0, 8, 1, 9, 2, 10, 3, 11
+#define V_ZIP_HI 4, 12, 5, 13, 6, 14, 7, 15
 #else
-#define V_ZIP_LO                                                                                             \
-    (vi) {                                                                                                   \
-        0, 4, 1, 5                                                                                           \
-    }
-#define V_ZIP_HI                                                                                             \
-    (vi) {                                                                                                   \
-        2, 6, 3, 7                                                                                           \
-    }
+#define V_ZIP_LO 0, 4, 1, 5
+#define V_ZIP_HI 2, 6, 3, 7
+#endif
+#if defined(__clang__)
+#define V_SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define V_SHUFFLE(a, b, ...) __builtin_shuffle(a, b, (vi){__VA_ARGS__})
 #endif
 RT_INLINE vi vi_zip_lo(vi a, vi b) {
-    return __builtin_shuffle(a, b, V_ZIP_LO);
+    return V_SHUFFLE(a, b, V_ZIP_LO);
 }
 RT_INLINE vi vi_zip_hi(vi a, vi b) {
-    return __builtin_shuffle(a, b, V_ZIP_HI);
+    return V_SHUFFLE(a, b, V_ZIP_HI);
 }
 /* r[i][j] <-> r[j][i]: log2(V_W) rounds of zipping row i with row i + V_W / 2. */
 RT_INLINE void v_transpose(vf r[V_W]) {

@@ -8,7 +8,7 @@
  *
  * SGD (as PyTorch): d = gscale g + lambda (w - centre); m = momentum m + d; w -= lr m, with Nesterov w -= lr
  * (d + momentum m). Adam: g' = gscale g + lambda (w - centre); m = beta1 m + (1 - beta1) g'; v = beta2 v + (1
- * - beta2) g'^2; w -= lr decoupled w; w -= lr (m / bias1) / (sqrt(v / bias2) + eps).
+ * - beta2) g'^2; w -= lr decoupled (w - centre); w -= lr (m / bias1) / (sqrt(v / bias2) + eps).
  */
 #include "kern/kern_vec.h"
 #include "kern/vec/simd.h"
@@ -91,7 +91,7 @@ void RT_V(rt_k_adam_f32)(float *w, const float *g, float *m, float *v, int64_t n
     const vf beta1 = v_set(o.beta1), beta2 = v_set(o.beta2), lambda = v_set(o.lambda),
              gscale = v_set(o.gscale);
     const vf rest1 = v_set(1.0f - o.beta1), rest2 = v_set(1.0f - o.beta2),
-             decay = v_set(1.0f - o.lr * o.decoupled);
+             decay = v_set(1.0f - o.lr * o.decoupled), shift = v_set(o.lr * o.decoupled * o.centre);
     const vf lr = v_set(-o.lr / o.bias1), bias2 = v_set(1.0f / o.bias2), eps = v_set(o.eps);
     for (int64_t i = 0; i < n; i += V_W) {
         const int64_t left = n - i;
@@ -101,7 +101,7 @@ void RT_V(rt_k_adam_f32)(float *w, const float *g, float *m, float *v, int64_t n
         const vf vv = v_fma(beta2, v_load_part(v + i, left), rest2 * d * d);
         v_store_part(m + i, vm, left);
         v_store_part(v + i, vv, left);
-        v_store_part(w + i, v_fma(lr, vm / (v_sqrt(vv * bias2) + eps), decay * vw), left);
+        v_store_part(w + i, v_fma(lr, vm / (v_sqrt(vv * bias2) + eps), v_fma(decay, vw, shift)), left);
     }
 }
 

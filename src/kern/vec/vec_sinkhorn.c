@@ -171,9 +171,10 @@ static bool is_near(const work *w, const float *u) {
     return ok;
 }
 
-/* K becomes P. way: NULL, or room for f (count rows) and g (count + 1 rows) of every iteration. Returns the
- * number of iterations. */
-static int64_t balance(work *w, const float *x, int64_t count, float *way) {
+/* K becomes P. way: NULL, or room for f (count rows) and g (count + 1 rows) of every iteration; those that would
+ * change nothing any more repeat the last, because the way back goes through them, too: near a permutation P is
+ * balanced long before its gradient is. */
+static void balance(work *w, const float *x, int64_t count, float *way) {
     float *u = vector_f32(w), *v = vector_f32(w), *col = vector_f32(w);
     float *f = vector_f32(w), *g = vector_f32(w);
     float *way_g = way ? way + count * w->ld : NULL;
@@ -203,10 +204,13 @@ static int64_t balance(work *w, const float *x, int64_t count, float *way) {
                 u[j] = v[j] = 1;
         }
     }
+    for (int64_t last = t - 1; way && t < count; t++) {
+        memcpy(way + t * w->ld, way + last * w->ld, (size_t)w->ld * sizeof *way);
+        memcpy(way_g + (t + 1) * w->ld, way_g + (last + 1) * w->ld, (size_t)w->ld * sizeof *way);
+    }
     for (int64_t i = 0; i < w->n; i++)
         for (int64_t j = 0; j < w->ld; j += V_W)
             v_store(w->k + i * w->ld + j, v_load(w->k + i * w->ld + j) * u[i] * v_load(v + j));
-    return t;
 }
 
 static void run_sinkhorn(const void *state RT_UNUSED, const rt_problem *p, void *out, const void *const *in,
@@ -317,32 +321,30 @@ static void relative(const work *w, float *way, const float *last, int64_t count
         }
 }
 
-/* acc[j] = sum over t of s[t, i] row[t, j] */
-static void add_products(const work *w, float *acc, const float *s, const float *row, int64_t i,
-                         int64_t count) {
-    for (int64_t t = 0; t < count; t++) {
-        const vf a = v_set(s[t * w->ld + i]);
-        for (int64_t j = 0; j < w->ld; j += V_W)
-            v_store(acc + j, v_fma(a, v_load(row + t * w->ld + j), v_load(acc + j)));
-    }
+/* acc += sum over t of s[t, i] row[t, j ...], in double: hundreds of terms that nearly cancel G. */
+RT_INLINE void add_products(const work *w, v_wide *acc, const float *s, const float *row, int64_t i,
+                            int64_t j, int64_t count) {
+    for (int64_t t = 0; t < count; t++)
+        v_wide_add_product(acc, v_set(s[t * w->ld + i]), v_load(row + t * w->ld + j));
 }
 
 /* The same through the iterations; way: 4 count + 1 rows. */
 static void unrolled(work *w, float *dx, const float *dp, const float *x, int64_t count, float *way) {
-    const int64_t done = balance(w, x, count, way), ld = w->ld;
+    const int64_t ld = w->ld;
+    balance(w, x, count, way);
     float *u = way, *v = way + count * ld, *udf = v + (count + 1) * ld, *vdg = udf + count * ld;
     float *df = vector_f32(w), *dg = vector_f32(w), *r = vector_f32(w), *c = vector_f32(w);
     float *acc = vector_f32(w);
-    memcpy(acc, u + (done - 1) * ld, (size_t)ld * sizeof *acc);
-    relative(w, u, acc, done);
-    memcpy(acc, v + done * ld, (size_t)ld * sizeof *acc);
-    relative(w, v, acc, done + 1);
+    memcpy(acc, u + (count - 1) * ld, (size_t)ld * sizeof *acc);
+    relative(w, u, acc, count);
+    memcpy(acc, v + count * ld, (size_t)ld * sizeof *acc);
+    relative(w, v, acc, count + 1);
     for (int64_t i = 0; i < w->n; i++) /* dg = (P o G)^T 1 */
         for (int64_t j = 0; j < w->n; j += V_W)
             v_store(dg + j, v_fma(v_load(w->k + i * ld + j), v_load_part(dp + i * w->n + j, w->n - j),
                                   v_load(dg + j)));
     marginals(w, dp, df, r, c, NULL);
-    for (int64_t t = done - 1; t >= 0; t--) {
+    for (int64_t t = count - 1; t >= 0; t--) {
         float *a = udf + t * ld, *b = vdg + t * ld;
         for (int64_t j = 0; j < ld; j++)
             b[j] = v[(t + 1) * ld + j] * dg[j];
@@ -363,12 +365,16 @@ static void unrolled(work *w, float *dx, const float *dp, const float *x, int64_
         }
     }
     for (int64_t i = 0; i < w->n; i++) {
-        memset(acc, 0, (size_t)ld * sizeof *acc);
-        add_products(w, acc, u, vdg, i, done);
-        add_products(w, acc, udf, v, i, done);
         for (int64_t j = 0; j < w->n; j += V_W) {
-            const vf slope = v_load_part(dp + i * w->n + j, w->n - j) - v_load(acc + j);
-            v_store_part(dx + i * w->n + j, v_load(w->k + i * ld + j) * slope, w->n - j);
+            v_wide sum = {0};
+            double less[V_W];
+            add_products(w, &sum, u, vdg, i, j, count);
+            add_products(w, &sum, udf, v, i, j, count);
+            vd_store(less, sum.lo);
+            vd_store(less + V_W / 2, sum.hi);
+            for (int64_t q = 0; q < V_W && j + q < w->n; q++)
+                dx[i * w->n + j + q] =
+                    (float)((double)w->k[i * ld + j + q] * ((double)dp[i * w->n + j + q] - less[q]));
         }
     }
 }

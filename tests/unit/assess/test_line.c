@@ -37,16 +37,20 @@ static void ok(rt_status st) {
         fail_msg("%s", rt_error_text());
 }
 
-static void train(const char *dir, const flag *flags, int n) {
+static void make_run(unsigned verb, const char *dir, const flag *flags, int n) {
     rt_config c;
     rt_train_result r;
     ok(rt_config_init(&c));
     for (int i = 0; i < n; i++)
-        ok(rt_config_set(&c, RT_VERB_TRAIN, flags[i].key, flags[i].value, "test", false));
-    ok(rt_config_set(&c, RT_VERB_TRAIN, "out", dir, "test", false));
-    ok(rt_config_set(&c, RT_VERB_TRAIN, "threads", "1", "test", false));
-    ok(rt_train_run(&c, NULL, &r));
+        ok(rt_config_set(&c, verb, flags[i].key, flags[i].value, "test", false));
+    ok(rt_config_set(&c, verb, "out", dir, "test", false));
+    ok(rt_config_set(&c, verb, "threads", "1", "test", false));
+    ok(verb == RT_VERB_TRAIN ? rt_train_run(&c, NULL, &r) : rt_distill_run(&c, NULL, &r));
     rt_config_deinit(&c);
+}
+
+static void train(const char *dir, const flag *flags, int n) {
+    make_run(RT_VERB_TRAIN, dir, flags, n);
 }
 
 typedef struct result {
@@ -178,11 +182,60 @@ static void statistics_of_the_data(void **state) {
     ok(rt_npy_write(at("y.npy"), RT_DTYPE_I32, &sy, y));
     snprintf(spec, sizeof spec, "npy:%s,%s,task=classification,test=0.2", at("x.npy"), at("y.npy"));
     const flag flags[] = {{"data", spec},   {"arch", "wrn:10,1"}, {"members", "2"}, {"epochs", "100"},
-                          {"batch", "127"}, {"valid", "1"},       {"lr", "0"}};
+                          {"batch", "127"}, {"valid", "1"},       {"lr", "0"},      {"keep", "last"}};
     train(at("bn"), flags, RT_COUNT(flags));
     const result got = assess(at("bn"), spec);
     ends_are_the_members(&got, 0.02);
     assert_true(fabs(got.loss[0] - got.loss[POINTS - 1]) > 0.03); /* which the members are not */
+}
+
+/* The loss of one network in a file on these rows. */
+static double alone(const char *file, const char *data) {
+    rt_assessment *a;
+    rt_pool *pool;
+    double nll;
+    ok(rt_pool_create(&pool, 1));
+    ok(rt_assess_run(&(rt_assess_options){.data = data}, &file, 1, pool, &a));
+    assert_true(rt_assessment_value(a, "test.nll", &nll, NULL));
+    rt_assessment_destroy(&a);
+    rt_pool_destroy(&pool);
+    return nll;
+}
+
+/* Members inside one network: the ends are the members as they answer themselves. */
+static void members_inside(void **state) {
+    (void)state;
+    const flag flags[] = {
+        {"data", "spiral:n=60"}, {"arch", "mlp:12,12"}, {"student", "batch-ensemble:3"}, {"epochs", "20"}};
+    train(at("be"), flags, RT_COUNT(flags));
+    const result r = assess(at("be"), "spiral:n=60");
+    assert_true(r.line && r.accurate);
+    /* least and greatest over three members hold those of the first two */
+    for (int end = 0; end < POINTS; end += POINTS - 1)
+        assert_true(r.loss[end] >= r.alone[0] - 1e-6 && r.loss[end] <= r.alone[1] + 1e-6);
+    assert_true(fabs(r.loss[10] - r.loss[0]) > 1e-6 && fabs(r.loss[0] - r.loss[POINTS - 1]) > 1e-6);
+}
+
+/* LatentBE of two: its middle is the network that it collapsed to. */
+static void collapsed(void **state) {
+    (void)state;
+    char command[200], teacher[160];
+    const flag flags[] = {{"data", "spiral:n=60"}, {"arch", "mlp:12,12"}, {"members", "2"}, {"epochs", "5"}};
+    train(at("teacher"), flags, RT_COUNT(flags));
+    snprintf(teacher, sizeof teacher, "%s", at("teacher"));
+    const flag more[] = {{"data", "spiral:n=60"},
+                         {"arch", "mlp:12,12"},
+                         {"teacher", teacher},
+                         {"epochs", "20"},
+                         {"method", "latent-be"}};
+    make_run(RT_VERB_DISTILL, at("latent"), more, RT_COUNT(more));
+    const result r = assess(at("latent"), "spiral:n=60");
+    assert_true(r.line && r.accurate);
+    near(r.loss[10], alone(at("latent"), "spiral:n=60"), 1e-6);
+    assert_true(fabs(r.loss[0] - r.loss[POINTS - 1]) > 1e-9);
+    snprintf(command, sizeof command, "rm %s/members.safetensors", at("latent"));
+    assert_int_equal(system(command), 0);
+    assert_false(assess(at("latent"), "spiral:n=60").line);
 }
 
 static int make_root(void **state) {
@@ -199,9 +252,13 @@ static int remove_root(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plain_networks),         cmocka_unit_test(equal_members),
-        cmocka_unit_test(one_network_has_none),   cmocka_unit_test(regression),
+        cmocka_unit_test(plain_networks),
+        cmocka_unit_test(equal_members),
+        cmocka_unit_test(one_network_has_none),
+        cmocka_unit_test(regression),
         cmocka_unit_test(statistics_of_the_data),
+        cmocka_unit_test(members_inside),
+        cmocka_unit_test(collapsed),
     };
     return cmocka_run_group_tests(tests, make_root, remove_root);
 }

@@ -273,6 +273,29 @@ static void greedy_soup_keeps_what_improves(void **state) {
     close_job(&j);
 }
 
+/* Models that differ in their last layer alone: the mean of their logits is the network of its mean. */
+static void ensembles_by_logits(void **state) {
+    (void)state;
+    job j;
+    rt_average_score each[2], by[2], mean;
+    open_job(&j, SPIRAL, "teacher");
+    const rt_param *last = rt_params_get(j.a.params, rt_params_count(j.a.params) - 2);
+    float *w = rt_model_weights(j.a.loaded[0], 1);
+    memcpy(w, j.a.blocks[0], (size_t)j.a.floats * sizeof *w);
+    for (int64_t i = 0; i < last->count; i++)
+        w[last->offset + i] += 3 * (float)sin((double)i);
+    j.a.used[2] = false;
+    rt_average_mean(&j.a);
+    for (int logits = 0; logits < 2; logits++) {
+        j.a.config.teacher_mean = logits ? "logits" : "probs";
+        OK(rt_average_measure(&j.a, &j.a.train, j.a.blocks, 2, each, &by[logits]));
+    }
+    OK(rt_average_measure(&j.a, &j.a.train, (const float *const *)&j.a.out, 1, &mean, NULL));
+    assert_true(fabs(by[1].loss - mean.loss) < 1e-6 && by[1].accuracy == mean.accuracy);
+    assert_true(fabs(by[0].loss - by[1].loss) > 1e-3);
+    close_job(&j);
+}
+
 /* ---- statistics ---- */
 
 /* A batch normalisation's new running statistics are those of the values it sees: here of the first one,
@@ -417,6 +440,7 @@ int main(void) {
         cmocka_unit_test(match_undoes_renumbering),
         cmocka_unit_test(a_wrong_symmetry_is_noticed),
         cmocka_unit_test(greedy_soup_keeps_what_improves),
+        cmocka_unit_test(ensembles_by_logits),
         cmocka_unit_test(running_statistics),
         cmocka_unit_test(repair_restores_moments),
         cmocka_unit_test(the_run),

@@ -341,7 +341,98 @@ static void test_sweep(void **state) {
     assert_int_equal(rt_dir_sweep(dir.path), RT_OK);
     for (int64_t i = 0; i < RT_COUNT(table); i++)
         assert_int_equal(rt_file_exists(tmpdir_path(&dir, table[i].name)), table[i].kept);
-    assert_int_equal(rt_dir_sweep(tmpdir_path(&dir, "absent")), RT_E_INPUT);
+    assert_int_equal(rt_dir_sweep(tmpdir_path(&dir, "absent")), RT_E_IO);
+}
+
+/* In the directories inside, too, but not through links; and never the file of a writer that lives. */
+static void test_sweep_inside(void **state) {
+    (void)state;
+    assert_int_equal(rt_dir_make(tmpdir_path(&dir, "run/pictures/deep")), RT_OK);
+    assert_int_equal(rt_dir_make(tmpdir_path(&dir, "elsewhere")), RT_OK);
+    assert_int_equal(symlink("../elsewhere", tmpdir_path(&dir, "run/link")), 0);
+    static const struct {
+        const char *name;
+        bool kept;
+    } table[] = {{"run/.a.tmp-1-1", false},
+                 {"run/pictures/.a.tmp-1-1", false},
+                 {"run/pictures/deep/.a.tmp-1-1", true},
+                 {"elsewhere/.a.tmp-1-1", true}};
+    for (int64_t i = 0; i < RT_COUNT(table); i++)
+        assert_true(file_put(tmpdir_path(&dir, table[i].name), "x", 1));
+    rt_writer *w;
+    assert_int_equal(rt_writer_open(&w, tmpdir_path(&dir, "run/pictures/alive.png")), RT_OK);
+    assert_int_equal(rt_dir_sweep(tmpdir_path(&dir, "run")), RT_OK);
+    for (int64_t i = 0; i < RT_COUNT(table); i++)
+        assert_int_equal(rt_file_exists(tmpdir_path(&dir, table[i].name)), table[i].kept);
+    assert_int_equal(rt_writer_commit(&w), RT_OK);
+    assert_true(rt_file_exists(tmpdir_path(&dir, "run/pictures/alive.png")));
+}
+
+/* Under a lock no link is written through, made a directory of, or removed behind. */
+static void test_locked_links(void **state) {
+    (void)state;
+    rt_lock *l, *inner;
+    rt_appender *a;
+    rt_writer *w;
+    assert_int_equal(rt_dir_make(tmpdir_path(&dir, "run/sub")), RT_OK);
+    assert_int_equal(rt_dir_make(tmpdir_path(&dir, "elsewhere")), RT_OK);
+    assert_true(file_put(tmpdir_path(&dir, "elsewhere/file"), "precious", 8));
+    assert_int_equal(symlink("../elsewhere", tmpdir_path(&dir, "run/dirlink")), 0);
+    assert_int_equal(symlink("../elsewhere/file", tmpdir_path(&dir, "run/filelink")), 0);
+    assert_int_equal(link(tmpdir_path(&dir, "elsewhere/file"), tmpdir_path(&dir, "run/hardlink")), 0);
+    assert_int_equal(mkfifo(tmpdir_path(&dir, "run/pipe"), 0600), 0);
+    assert_int_equal(rt_lock_take(&l, tmpdir_path(&dir, "run")), RT_OK);
+    static const char *const refused[] = {"run/filelink", "run/dirlink/new", "run/dirlink", "run/pipe",
+                                          "run/sub"};
+    for (int64_t i = 0; i < RT_COUNT(refused); i++) {
+        const char *path = tmpdir_path(&dir, refused[i]);
+        assert_int_equal(rt_file_write_atomic(path, "x", 1), RT_E_IO);
+        assert_non_null(strstr(rt_error_text(), refused[i]));
+        assert_int_equal(rt_appender_open(&a, path, 0), RT_E_IO);
+        assert_int_equal(rt_writer_open(&w, path), RT_E_IO);
+    }
+    assert_int_equal(rt_appender_open(&a, tmpdir_path(&dir, "run/hardlink"), 0), RT_E_IO);
+    assert_int_equal(rt_dir_make(tmpdir_path(&dir, "run/dirlink/deep")), RT_E_IO);
+    assert_int_equal(rt_file_remove(tmpdir_path(&dir, "run/dirlink/file")), RT_E_IO);
+    assert_int_equal(rt_lock_take(&inner, tmpdir_path(&dir, "run/dirlink")), RT_E_IO);
+    assert_int_equal(rt_file_write_atomic(tmpdir_path(&dir, "run/hardlink"), "x", 1),
+                     RT_OK); /* the name alone */
+    assert_int_equal(rt_dir_make(tmpdir_path(&dir, "run/a/b")), RT_OK);
+    assert_int_equal(rt_file_write_atomic(tmpdir_path(&dir, "run/a/b/c"), "x", 1), RT_OK);
+    assert_int_equal(rt_file_remove(tmpdir_path(&dir, "run/filelink")), RT_OK); /* the link, not its target */
+    assert_true(file_holds(tmpdir_path(&dir, "elsewhere/file"), "precious", 8));
+    char **names;
+    int64_t n;
+    assert_int_equal(rt_dir_list(tmpdir_path(&dir, "elsewhere"), &names, &n), RT_OK);
+    assert_int_equal(n, 1);
+    rt_names_free(names, n);
+    rt_lock_release(&l);
+    assert_int_equal(rt_file_write_atomic(tmpdir_path(&dir, "run/dirlink/new"), "x", 1),
+                     RT_OK); /* the user's word */
+}
+
+/* "Is it there?" has three answers. */
+static int broken_stat(int from, const char *path, struct stat *st, int flags) {
+    (void)from, (void)path, (void)st, (void)flags;
+    errno = EIO;
+    return -1;
+}
+
+static void test_find(void **state) {
+    (void)state;
+    bool found = true;
+    assert_int_equal(rt_file_find(tmpdir_path(&dir, "absent"), &found), RT_OK);
+    assert_false(found);
+    assert_int_equal(rt_dir_find(dir.path, &found), RT_OK);
+    assert_true(found);
+    assert_int_equal(rt_file_find(dir.path, &found), RT_OK);
+    assert_false(found);
+    rt_io io = rt_io_posix;
+    io.fstatat = broken_stat;
+    rt_io_set(&io);
+    assert_int_equal(rt_dir_find(dir.path, &found), RT_E_IO);
+    assert_int_equal(rt_file_write_atomic(tmpdir_path(&dir, "new"), "x", 1), RT_E_IO);
+    rt_io_set(NULL);
 }
 
 #define FILE_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -362,6 +453,9 @@ int main(void) {
         FILE_TEST(test_lock),
         FILE_TEST(test_lock_of_a_killed_process),
         FILE_TEST(test_sweep),
+        FILE_TEST(test_sweep_inside),
+        FILE_TEST(test_locked_links),
+        FILE_TEST(test_find),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

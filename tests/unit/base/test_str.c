@@ -1,5 +1,7 @@
 /* test_str.c - the growing buffer, prefixes, and suggestions for misspelt names. */
 #include "base/alloc.h"
+#include "base/arena.h"
+#include "base/file.h"
 #include "base/str.h"
 #include <string.h>
 #include <setjmp.h>
@@ -57,6 +59,40 @@ static void test_failure_is_remembered(void **state) {
     rt_str_deinit(&s);
 }
 
+/* Wherever a failed text goes, the failure goes along; a message is there whatever was recorded since. */
+static void test_failure_travels(void **state) {
+    (void)state;
+    rt_str s, all;
+    rt_str_init(&s);
+    rt_str_init(&all);
+    rt_str_append(&all, "before");
+    rt_str_append_str(&all, &s);
+    assert_int_equal(rt_str_status(&all), RT_OK);
+    rt_alloc_set_hook(refuse, NULL);
+    rt_str_append(&s, "text");
+    rt_alloc_set_hook(NULL, NULL);
+    rt_error_clear();
+    rt_str_clear(&s);
+    rt_str_append(&s, "later");
+    const char *text = NULL;
+    assert_int_equal(rt_str_get(&s, &text), RT_E_MEMORY);
+    assert_string_equal(text, "");
+    assert_string_not_equal(rt_error_text(), "");
+    rt_str_append_str(&all, &s);
+    assert_int_equal(rt_str_status(&all), RT_E_MEMORY);
+    rt_arena arena;
+    rt_arena_init(&arena);
+    assert_int_equal(rt_arena_text(&arena, &text, &s), RT_E_MEMORY);
+    assert_int_equal(rt_file_write_text("/nowhere/at/all", &s), RT_E_MEMORY);
+    rt_str_deinit(&s); /* begins anew */
+    rt_str_append(&s, "text");
+    assert_int_equal(rt_arena_text(&arena, &text, &s), RT_OK);
+    assert_string_equal(text, "text");
+    rt_arena_deinit(&arena);
+    rt_str_deinit(&s);
+    rt_str_deinit(&all);
+}
+
 static void test_ends(void **state) {
     (void)state;
     assert_true(rt_str_starts("model.onnx", "model"));
@@ -101,9 +137,9 @@ static void test_nearest(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_append),  cmocka_unit_test(test_failure_is_remembered),
-        cmocka_unit_test(test_ends),    cmocka_unit_test(test_distance),
-        cmocka_unit_test(test_nearest),
+        cmocka_unit_test(test_append),          cmocka_unit_test(test_failure_is_remembered),
+        cmocka_unit_test(test_failure_travels), cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_distance),        cmocka_unit_test(test_nearest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

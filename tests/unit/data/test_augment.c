@@ -118,6 +118,23 @@ static void test_rotation(void **state) {
         for (int y = 2; y < 7; y++)
             for (int x = 2; x < 7; x++)
                 assert_close(out[y * 9 + x], 4 + cs * (x - 4) - sn * (y - 4), 1e-4);
+        /* so does a parabola, for a cubic; a bilinear one is off by up to a quarter */
+        float bowl[81], turned[81];
+        for (int i = 0; i < 81; i++)
+            bowl[i] = (float)((i % 9 - 4) * (i % 9 - 4));
+        rt_augment_image(&a, 1, 0, row, rt_shape3(1, 9, 9), NULL, bowl, turned);
+        for (int y = 2; y < 7; y++)
+            for (int x = 2; x < 7; x++) {
+                const double place = cs * (x - 4) - sn * (y - 4);
+                assert_close(turned[y * 9 + x], place * place, 1e-4);
+            }
+        /* and bytes stay bytes */
+        uint8_t edge[81];
+        for (int i = 0; i < 81; i++)
+            edge[i] = i % 9 < 4 ? 0 : 255;
+        rt_augment_image(&a, 1, 0, row, rt_shape3(1, 9, 9), edge, NULL, turned);
+        for (int i = 0; i < 81; i++)
+            assert_true(turned[i] >= 0 && turned[i] <= 1);
     }
 }
 

@@ -228,7 +228,8 @@ static void test_specs(void **state) {
         {"idx:/nonexistent,clases=3", RT_E_USAGE, "did you mean 'classes'?"},
         {"cifar10:/nonexistent", RT_E_INPUT, "/nonexistent"},
         {"csv:/nonexistent.csv", RT_E_INPUT, "/nonexistent.csv"},
-        {"npy:/nonexistent.npy", RT_E_USAGE, "1 paths"},
+        {"npy:/nonexistent.npy", RT_E_INPUT, "/nonexistent.npy"},
+        {"npy:", RT_E_USAGE, "0 paths"},
         {"npy:/a.npy,/b.npy", RT_E_INPUT, "/a.npy"},
         {"npy:/a,/b,/c", RT_E_USAGE, "unexpected"},
         {"images:/nonexistent", RT_E_INPUT, "/nonexistent"},
@@ -248,7 +249,7 @@ static void test_specs(void **state) {
             fail_msg("%s: %s: %s", cases[i].spec, rt_status_name(st), rt_error_text());
     }
     const rt_source_info *info = NULL;
-    assert_int_equal(rt_source_list(&info), 10);
+    assert_int_equal(rt_source_list(&info), 12);
     assert_string_equal(info[0].name, "mnist");
 }
 

@@ -171,6 +171,95 @@ static void test_growth(void **state) {
     rt_free(rows);
 }
 
+/* ---- frost ---- */
+
+enum { CROPS = 400, SIDE = 32, CROP = 3 * SIDE * SIDE };
+
+/* Mean, contrast within and between crops of the ice that is laid over black images, in bytes of ice. */
+static void ice_moments(rt_distortion *d, double b, double *mean, double *within, double *between) {
+    uint8_t *black = NULL;
+    rt_part out;
+    assert_ok(rt_calloc(&black, CROPS * CROP, 1));
+    assert_ok(rt_distortion_part(d, &(rt_part){.n = CROPS, .u8 = black}, NULL, &out));
+    double sum = 0, squares = 0, inner = 0;
+    for (int64_t i = 0; i < CROPS; i++) {
+        double s = 0, q = 0;
+        for (int64_t k = 0; k < CROP; k++) {
+            const double v = (out.u8[i * CROP + k] + 0.5) / b;
+            s += v / CROP;
+            q += v * v / CROP;
+        }
+        sum += s / CROPS;
+        squares += s * s / CROPS;
+        inner += sqrt(q - s * s) / CROPS;
+    }
+    *mean = sum;
+    *within = inner;
+    *between = sqrt(squares - sum * sum);
+    rt_part_free(&out);
+    rt_free(black);
+}
+
+static rt_distortion *frost_of(uint64_t seed) {
+    const rt_corruption *kind = NULL;
+    rt_distortion *d = NULL;
+    assert_ok(rt_corruption_find(&kind, "frost"));
+    assert_ok(rt_distortion_corrupt(&d, kind, 5, rt_shape3(3, SIDE, SIDE), seed));
+    return d;
+}
+
+/* The published photographs: 160, 23 and 40. */
+static void test_frost_statistics(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        double mean, within, between;
+        rt_distortion *d = frost_of(seed);
+        ice_moments(d, 0.45, &mean, &within, &between);
+        if (fabs(mean - 160) > 8 || fabs(within - 23) > 3 || fabs(between - 40) > 6)
+            fail_msg("seed %d: ice of mean %g, contrast %g within and %g between crops", (int)seed, mean,
+                     within, between);
+        rt_distortion_destroy(&d);
+    }
+}
+
+/* Photographs take the place of drawn ice: one white, one black, each as often, every fifth pixel of them. */
+static void test_frost_photographs(void **state) {
+    (void)state;
+    enum { WIDE = 200 };
+    scratch tmp;
+    uint8_t *pixels = NULL;
+    rt_distortion *d = frost_of(1);
+    scratch_make(&tmp);
+    const char *dir = tmp.dir;
+    assert_ok(rt_alloc(&pixels, WIDE * WIDE));
+    assert_int_equal(rt_distortion_photographs(d, dir), RT_E_INPUT);
+    assert_non_null(strstr(rt_error_text(), "has no pictures"));
+    rt_distortion_destroy(&d);
+    for (int white = 0; white < 2; white++) {
+        for (int64_t i = 0; i < WIDE * WIDE; i++) /* pixels that are not looked at are grey */
+            pixels[i] = i % WIDE % 5 == 2 && i / WIDE % 5 == 2 ? (uint8_t)(255 * white) : 99;
+        assert_ok(
+            rt_image_write_png(scratch_path(&tmp, white ? "white.png" : "black.png"), pixels, WIDE, WIDE, 1));
+    }
+    double mean, within, between;
+    d = frost_of(1);
+    assert_ok(rt_distortion_photographs(d, dir));
+    ice_moments(d, 0.45, &mean, &within, &between);
+    assert_true(fabs(mean - 127) < 15 && within < 0.01 && fabs(between - 127) < 10);
+    rt_distortion_destroy(&d);
+    const rt_corruption *kind = NULL; /* too small for larger images */
+    assert_ok(rt_corruption_find(&kind, "frost"));
+    assert_ok(rt_distortion_corrupt(&d, kind, 5, rt_shape3(3, 41, 41), 1));
+    assert_int_equal(rt_distortion_photographs(d, dir), RT_E_INPUT);
+    rt_distortion_destroy(&d);
+    assert_ok(rt_corruption_find(&kind, "fog")); /* others do not care */
+    assert_ok(rt_distortion_corrupt(&d, kind, 5, rt_shape3(3, 41, 41), 1));
+    assert_ok(rt_distortion_photographs(d, "nowhere"));
+    rt_distortion_destroy(&d);
+    rt_free(pixels);
+    scratch_remove(&tmp);
+}
+
 /* ---- noise ---- */
 
 /* Mean and variance, in [0, 1] units, of a corruption of many flat pictures. */
@@ -416,12 +505,20 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table),         cmocka_unit_test(test_determinism),
-        cmocka_unit_test(test_sizes),         cmocka_unit_test(test_growth),
-        cmocka_unit_test(test_noise_moments), cmocka_unit_test(test_impulse),
-        cmocka_unit_test(test_glass_copies),  cmocka_unit_test(test_fog),
-        cmocka_unit_test(test_flat),          cmocka_unit_test(test_shift_amounts),
-        cmocka_unit_test(test_shifts),        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_determinism),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_growth),
+        cmocka_unit_test(test_frost_statistics),
+        cmocka_unit_test(test_frost_photographs),
+        cmocka_unit_test(test_noise_moments),
+        cmocka_unit_test(test_impulse),
+        cmocka_unit_test(test_glass_copies),
+        cmocka_unit_test(test_fog),
+        cmocka_unit_test(test_flat),
+        cmocka_unit_test(test_shift_amounts),
+        cmocka_unit_test(test_shifts),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -160,8 +160,11 @@ static void test_folders(void **state) {
     make_jpeg(&jpeg, 16, 16, 3, JPEG_PLAIN);
     scratch_write(&s, "a/z.jpeg", jpeg.p, jpeg.len);
     rt_str_deinit(&jpeg);
-    assert_int_equal(open_with(&d, "images", s.dir, "", (rt_data_options){.seed = 0}), RT_E_INPUT);
-    assert_non_null(strstr(rt_error_text(), "size=HxW"));
+    assert_ok(open_with(&d, "images", s.dir, "", (rt_data_options){.seed = 0}));
+    const rt_shape square = rt_shape3(3, 4, 4), median = rt_dataset_row(d);
+    assert_true(rt_shape_equal(&median, &square)); /* shorter sides: 4, 4, 4, 16 */
+    assert_string_equal(rt_dataset_resize(d), "crop");
+    rt_dataset_destroy(&d);
     assert_ok(open_with(&d, "images", s.dir, ",size=8x8,test=0.25", (rt_data_options){.seed = 0}));
     assert_int_equal(rt_dataset_train(d)->n, 3);
     assert_int_equal(rt_dataset_test(d)->n, 1);
@@ -171,6 +174,68 @@ static void test_folders(void **state) {
     assert_int_equal(open_with(&d, "images", s.dir, ",size=8x8", (rt_data_options){.seed = 0}),
                      RT_E_INPUT); /* empty class */
     scratch_remove(&s);
+}
+
+/* A model's size, colours and classes; the middle of a picture; what its files are called; no classes at all. */
+static void test_for_a_model(void **state) {
+    (void)state;
+    static const char *const names[] = {"a", "b", "c"};
+    scratch s;
+    rt_dataset *d = NULL;
+    scratch_make(&s);
+    scratch_mkdir(&s, "c");
+    put_png(&s, "c/1.png", 12, 4, PNG_COLOR_TYPE_GRAY);
+    rt_data_like like = {.task = RT_TASK_CLASSIFICATION, .row = rt_shape3(3, 4, 4), .classes = 3, .class_name = names};
+    rt_data_options o = {.like = &like, .whole = true};
+    assert_ok(open_with(&d, "images", s.dir, "", o));
+    assert_int_equal(rt_dataset_classes(d), 3);
+    assert_int_equal(rt_dataset_test(d)->label[0], 2);
+    const rt_shape row = rt_dataset_row(d);
+    assert_true(rt_shape_equal(&row, &like.row));
+    assert_true(rt_str_ends(rt_dataset_row_name(d, rt_dataset_test(d), 0), "/c/1.png"));
+    rt_dataset *whole = NULL;
+    assert_ok(open_with(&whole, "images", s.dir, "", (rt_data_options){.whole = true}));
+    for (int y = 0; y < 4; y++)
+        for (int x = 0; x < 4; x++)
+            assert_int_equal(rt_dataset_test(d)->u8[16 + y * 4 + x], rt_dataset_test(whole)->u8[y * 12 + 4 + x]);
+    rt_dataset_destroy(&whole);
+    rt_dataset_destroy(&d);
+    like.resize = "stretch";
+    assert_ok(open_with(&d, "images", s.dir, "", o));
+    assert_string_equal(rt_dataset_resize(d), "stretch");
+    rt_dataset_destroy(&d);
+    like.class_name = (const char *const[]){"x", "y", "z"};
+    assert_ok(open_with(&d, "images", s.dir, "", o)); /* folders that are no classes */
+    assert_false(rt_dataset_labelled(d));
+    assert_string_equal(rt_dataset_class_name(d, 0), "x");
+    assert_int_equal(rt_dataset_need_labels(d, "training"), RT_E_INPUT);
+    rt_dataset_destroy(&d);
+    o.whole = false;
+    assert_int_equal(open_with(&d, "images", s.dir, "", o), RT_E_INPUT);
+    assert_non_null(strstr(rt_error_text(), "'c' is not among the model's classes"));
+    scratch_remove(&s);
+}
+
+/* Sizes from headers are those of the decoder; nothing of a header is believed that is not there. */
+static void test_header_sizes(void **state) {
+    (void)state;
+    static const int modes[] = {JPEG_PLAIN};
+    rt_str file;
+    rt_picture p;
+    make_png(&file, 9, 5, 8, PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE);
+    assert_true(rt_picture_size(&p, (const uint8_t *)file.p, file.len));
+    assert_true(p.w == 9 && p.h == 5 && p.c == 3);
+    for (size_t n = 0; n < 26; n++)
+        assert_false(rt_picture_size(&p, (const uint8_t *)file.p, n));
+    rt_str_deinit(&file);
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
+        make_jpeg(&file, 32, 16, 3, (jpeg_style)modes[i]);
+        assert_true(rt_picture_size(&p, (const uint8_t *)file.p, file.len));
+        assert_true(p.w == 32 && p.h == 16 && p.c == 3);
+        for (size_t n = 0; n < 60; n++)
+            (void)rt_picture_size(&p, (const uint8_t *)file.p, n);
+        rt_str_deinit(&file);
+    }
 }
 
 static void test_two_parts(void **state) {
@@ -204,7 +269,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_forged_size), cmocka_unit_test(test_png_forms),
         cmocka_unit_test(test_jpeg_forms),  cmocka_unit_test(test_torment),
-        cmocka_unit_test(test_folders),     cmocka_unit_test(test_two_parts),
+        cmocka_unit_test(test_folders),
+        cmocka_unit_test(test_for_a_model),
+        cmocka_unit_test(test_header_sizes),     cmocka_unit_test(test_two_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@ static void test_split(void **state) {
     float x[10] = {0};
     rt_part p = {.n = 10, .f32 = x};
     rt_subset a, b;
-    assert_ok(rt_subset_split(&a, &b, &p, 3, false, 0));
+    assert_ok(rt_subset_split(&a, &b, &p, 3, RT_SPLIT_LAST, 0));
     assert_int_equal(a.n, 7);
     for (int i = 0; i < 3; i++)
         assert_int_equal(b.index[i], 7 + i);
@@ -16,7 +16,7 @@ static void test_split(void **state) {
     rt_subset_deinit(&b);
     int64_t drawn[2] = {0, 0};
     for (uint64_t seed = 0; seed < 2; seed++) {
-        assert_ok(rt_subset_split(&a, &b, &p, 4, true, seed));
+        assert_ok(rt_subset_split(&a, &b, &p, 4, RT_SPLIT_RANDOM, seed));
         int seen[10] = {0};
         for (int i = 0; i < 6; i++)
             seen[a.index[i]]++;
@@ -31,14 +31,70 @@ static void test_split(void **state) {
         rt_subset_deinit(&b);
     }
     assert_true(drawn[0] != drawn[1]);
-    assert_ok(rt_subset_split(&a, &b, &p, 0, true, 1));
+    assert_ok(rt_subset_split(&a, &b, &p, 0, RT_SPLIT_RANDOM, 1));
     assert_int_equal(a.n, 10);
     rt_subset_deinit(&a);
     rt_subset_deinit(&b);
-    assert_int_equal(rt_subset_split(&a, &b, &p, 10, true, 1), RT_E_USAGE);
-    assert_int_equal(rt_subset_split(&a, &b, &p, -1, true, 1), RT_E_USAGE);
+    assert_int_equal(rt_subset_split(&a, &b, &p, 10, RT_SPLIT_RANDOM, 1), RT_E_USAGE);
+    assert_int_equal(rt_subset_split(&a, &b, &p, -1, RT_SPLIT_RANDOM, 1), RT_E_USAGE);
     static const int64_t outside[] = {0, 10};
     assert_int_equal(rt_subset_rows(&a, &p, outside, 2), RT_E_USAGE);
+}
+
+/* Rows of a class in a subset. */
+static int64_t count_class(const rt_subset *s, int32_t k) {
+    int64_t n = 0;
+    for (int64_t i = 0; i < s->n; i++)
+        n += s->part->label[s->index[i]] == k;
+    return n;
+}
+
+static void test_stratified(void **state) {
+    (void)state;
+    enum { N = 107 };
+    /* sorted by class: 60, 30, 15, 1 and 1 rows */
+    int32_t label[N];
+    float x[N] = {0};
+    for (int i = 0; i < N; i++)
+        label[i] = i < 60 ? 0 : i < 90 ? 1 : i < 105 ? 2 : i < 106 ? 3 : 4;
+    rt_part p = {.n = N, .f32 = x, .label = label};
+    rt_subset a, b, c;
+    /* 20 of 107: 11.2, 5.6, 2.8, 0.2, 0.2; two are left for the largest remainders */
+    assert_ok(rt_subset_split(&a, &b, &p, 20, RT_SPLIT_STRATIFIED, 7));
+    static const int64_t want[] = {11, 6, 3, 0, 0};
+    for (int32_t k = 0; k < 5; k++) {
+        assert_int_equal(count_class(&b, k), want[k]);
+        assert_true(count_class(&a, k) > 0);
+    }
+    assert_int_equal(a.n + b.n, N);
+    rt_subset_deinit(&a);
+    assert_ok(rt_subset_split(&a, &c, &p, 20, RT_SPLIT_STRATIFIED, 8));
+    int64_t same = 0;
+    for (int64_t i = 0; i < 20; i++)
+        same += b.index[i] == c.index[i];
+    assert_true(same < 20); /* by the seed, and not the first rows of a class */
+    rt_subset_deinit(&a);
+    rt_subset_deinit(&b);
+    rt_subset_deinit(&c);
+    /* nearly all: a row of each class stays, as long as there is one */
+    assert_ok(rt_subset_split(&a, &b, &p, N - 5, RT_SPLIT_STRATIFIED, 7));
+    for (int32_t k = 0; k < 5; k++)
+        assert_int_equal(count_class(&a, k), 1);
+    rt_subset_deinit(&a);
+    rt_subset_deinit(&b);
+    assert_ok(rt_subset_split(&a, &b, &p, N - 2, RT_SPLIT_STRATIFIED, 7));
+    assert_int_equal(b.n, N - 2);
+    rt_subset_deinit(&a);
+    rt_subset_deinit(&b);
+    /* without classes it is the random draw */
+    p.label = NULL;
+    assert_ok(rt_subset_split(&a, &b, &p, 20, RT_SPLIT_STRATIFIED, 7));
+    rt_subset_deinit(&a);
+    assert_ok(rt_subset_split(&a, &c, &p, 20, RT_SPLIT_RANDOM, 7));
+    assert_memory_equal(b.index, c.index, 20 * sizeof *b.index);
+    rt_subset_deinit(&a);
+    rt_subset_deinit(&b);
+    rt_subset_deinit(&c);
 }
 
 static void test_moments(void **state) {
@@ -141,10 +197,8 @@ static void test_spiral(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_split),
-        cmocka_unit_test(test_moments),
-        cmocka_unit_test(test_convert),
-        cmocka_unit_test(test_spiral),
+        cmocka_unit_test(test_split),   cmocka_unit_test(test_stratified), cmocka_unit_test(test_moments),
+        cmocka_unit_test(test_convert), cmocka_unit_test(test_spiral),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -34,6 +34,8 @@ typedef struct problem {
     void *slot[8];
 } problem;
 
+static const double *class_weight; /* of the next problem */
+
 static void problem_init(problem *p, bool regression, double smoothing, const double *mean,
                          const double *std) {
     memset(p, 0, sizeof *p);
@@ -54,7 +56,8 @@ static void problem_init(problem *p, bool regression, double smoothing, const do
     rt_objective_in in = {.g = p->g,
                           .student = rt_net_forward(p->net, &b, x),
                           .regression = regression,
-                          .label_smoothing = smoothing};
+                          .label_smoothing = smoothing,
+                          .class_weight = class_weight};
     if (regression)
         in.target = rt_graph_input(p->g, "target", RT_DTYPE_F64, rt_shape0(), 1);
     else
@@ -156,6 +159,22 @@ static void classification(void **state) {
     }
 }
 
+static void class_weights(void **state) {
+    (void)state;
+    static const double w[OUT_MAX] = {0.25, 3, 1, 0.5};
+    static problem p;
+    class_weight = w;
+    problem_init(&p, false, 0.1, NULL, NULL);
+    class_weight = NULL;
+    evaluate(&p);
+    double want = 0;
+    for (int r = 0; r < ROWS; r++)
+        want += w[p.label[r]] * cross_entropy(p.out + r * OUT_MAX, p.label[r], 0.1) / ROWS;
+    near(p.loss, want, 1e-12);
+    gradient_check(&p);
+    problem_deinit(&p);
+}
+
 static void regression(void **state) {
     (void)state;
     static problem p;
@@ -206,6 +225,7 @@ static void method_table(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(classification),
+        cmocka_unit_test(class_weights),
         cmocka_unit_test(regression),
         cmocka_unit_test(standardisation),
         cmocka_unit_test(method_table),

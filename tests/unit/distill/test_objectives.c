@@ -169,6 +169,7 @@ static problem from_golden(const golden_case *c) {
                         .prior_beta = o[6],
                         .ood_weight = o[7],
                         .dirichlet_offset = o[8],
+                        .temper_mean = true,
                         .regression = o[9] != 0}};
     const int rows = (int)(q.n * q.k);
     q.student = golden_get(c, "student", q.ms * rows);
@@ -231,7 +232,7 @@ static void test_vectors(void **state) {
                  .ms = 1,
                  .mt = 4,
                  .temperature = 1,
-                 .in = {.alpha = 1, .teacher_smoothing = 1e-4},
+                 .in = {.alpha = 1, .teacher_smoothing = 1e-4, .temper_mean = true},
                  .student = z,
                  .teacher = logits,
                  .label = label};
@@ -307,6 +308,21 @@ static void test_limits(void **state) {
     p.teacher = q.teacher = same;
     q.in.ae_c = 0.6;
     expect_equal(&p, &q, 1, 0);
+    /* the mean of logits: kd from one teacher who says it; the mean of probabilities is another */
+    static answer a, b;
+    double mean[N * K] = {0};
+    for (int i = 0; i < M * N * K; i++)
+        mean[i % (N * K)] += teacher[i] / M;
+    p = q = base;
+    p.objective = q.objective = "kd";
+    p.mt = M;
+    p.in.teacher_logits = true;
+    q.teacher = mean;
+    expect_equal(&p, &q, 1, 0);
+    p.in.teacher_logits = false;
+    solve(&a, &p, INTERP_F64);
+    solve(&b, &q, INTERP_F64);
+    assert_true(fabs(a.loss - b.loss) > 1e-4);
     /* alpha 0: labels alone */
     p = q = base;
     p.objective = "kd", q.objective = "labels";
@@ -369,6 +385,109 @@ static void test_equal_teachers(void **state) {
     }
 }
 
+/* end2 with a temperature on differences is the paper's of other logits, z' = (z - m) + T (m + 2 ln T); its gradient by the chain
+ * rule. */
+static void test_tempered_differences(void **state) {
+    (void)state;
+    const double temperature = 3;
+    double student[N * K], other[N * K], teacher[M * N * K], label[N] = {0}, want[N * K];
+    static answer a, b;
+    fill(student, N * K, 1);
+    fill(teacher, M * N * K, 2);
+    for (int i = 0; i < N; i++) {
+        double m = 0;
+        for (int c = 0; c < K; c++)
+            m += student[i * K + c] / K;
+        for (int c = 0; c < K; c++)
+            other[i * K + c] = student[i * K + c] - m + temperature * (m + 2 * log(temperature));
+    }
+    problem q = {.objective = "end2",
+                 .n = N,
+                 .k = K,
+                 .ms = 1,
+                 .mt = M,
+                 .temperature = temperature,
+                 .in = {.alpha = 1, .teacher_smoothing = 1e-4},
+                 .student = student,
+                 .teacher = teacher,
+                 .label = label};
+    problem p = q;
+    p.student = other;
+    p.in.temper_mean = true;
+    solve(&b, &p, INTERP_F64);
+    for (int i = 0; i < N; i++) {
+        double m = 0;
+        for (int c = 0; c < K; c++)
+            m += b.grad[i * K + c] / K;
+        for (int c = 0; c < K; c++)
+            want[i * K + c] = b.grad[i * K + c] - m + temperature * m;
+    }
+    for (engine e = 0; e < ENGINES; e++) {
+        solve(&a, &q, e);
+        compare("loss", &a.loss, &b.loss, 1, 1, tolerance[e]);
+        compare("gradient", a.grad, want, N * K, 1, tolerance[e]);
+    }
+}
+
+/* Whoever distils a Dirichlet may overshoot: a row whose logits started at 60 and -60 comes home, for any target
+ * (the teachers of this one ask for large logits), with a finite loss on its way; and the gradient beyond the cut is that of
+ * the loss. */
+static void test_comes_home(void **state) {
+    (void)state;
+    static const char *const names[] = {"end2", "proxy-end2", "prior-net"};
+    enum { STEPS = 300 };
+    for (int i = 0; i < 3 * ENGINES; i++) {
+        double student[3] = {60, 0, -60}, teacher[6] = {20, 0, 0, 20, 0, 0}, label[1] = {0},
+               ood[3] = {0, 60, 0};
+        static answer a, b;
+        const engine e = (engine)(i % ENGINES);
+        problem q = {.objective = names[i / ENGINES],
+                     .n = 1,
+                     .k = 3,
+                     .ms = 1,
+                     .mt = 2,
+                     .temperature = 1,
+                     .in = {.alpha = 1,
+                            .teacher_smoothing = 1e-4,
+                            .prior_beta = 100,
+                            .ood_weight = 1,
+                            .dirichlet_offset = i / ENGINES == 1},
+                     .student = student,
+                     .teacher = teacher,
+                     .label = label,
+                     .ood = strcmp(names[i / ENGINES], "prior-net") == 0 ? ood : NULL};
+        solve(&a, &q, e);
+        if (!(a.grad[0] > 0 && a.grad[2] < 0 && (q.ood == NULL || a.ood_grad[1] > 0)))
+            fail_msg("%s, %s: the gradient (%g, %g, %g) does not lead back", q.objective, engine_names[e],
+                     a.grad[0], a.grad[1], a.grad[2]);
+        if (e == INTERP_F64 && q.ood == NULL) { /* where the loss is not too large for differences */
+            student[0] = 1;
+            student[2] = -59.999;
+            solve(&a, &q, e);
+            student[2] = -60.001;
+            solve(&b, &q, e);
+            student[2] = -60;
+            const double slope = (a.loss - b.loss) / 2e-3;
+            solve(&a, &q, e);
+            if (!(a.grad[2] < 0 && fabs(slope / a.grad[2] - 1) < 1e-3))
+                fail_msg("%s: slope %g, gradient %g, loss %g", q.objective, slope, a.grad[2], a.loss);
+            student[0] = 60;
+        }
+        for (int step = 0; step < STEPS; step++) {
+            solve(&a, &q, e);
+            assert_true(isfinite(a.loss));
+            for (int c = 0; c < 3; c++)
+                student[c] -= 0.5 * fmax(fmin(a.grad[c] * 1e12, 1), -1);
+            for (int c = 0; q.ood != NULL && c < 3; c++)
+                ood[c] -= 0.5 * fmax(fmin(a.ood_grad[c] * 1e12, 1), -1);
+        }
+        for (int c = 0; c < 3; c++)
+            if (!(fabs(student[c]) < 30.5 && (q.ood == NULL || fabs(ood[c]) < 30.5)))
+                fail_msg("%s, %s: logit %d stays at %g, %g", q.objective, engine_names[e], c, student[c],
+                         ood[c]);
+    }
+}
+
 /* A student that is its teacher has no gradient; in regression its loss is the entropy. */
 static void test_optimum(void **state) {
     (void)state;
@@ -414,10 +533,15 @@ static void test_names(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_golden),         cmocka_unit_test(test_vectors),
-        cmocka_unit_test(test_limits),         cmocka_unit_test(test_hot),
-        cmocka_unit_test(test_names),          cmocka_unit_test(test_optimum),
+        cmocka_unit_test(test_golden),
+        cmocka_unit_test(test_vectors),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_hot),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_optimum),
         cmocka_unit_test(test_equal_teachers),
+        cmocka_unit_test(test_comes_home),
+        cmocka_unit_test(test_tempered_differences),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -100,6 +100,23 @@ static void starts_and_rules(void **state) {
     assert_true(fast.grad_scale == 1 && fast.lr_scale == 0.5 && fast.decay == 0);
     assert_true(latent_fast.grad_scale == 4 && latent_fast.lr_scale == 1 && latent_fast.decay < 0 &&
                 latent_fast.centre == 1);
+    const rt_rule bias = rt_student_rule(be.student, RT_ROLE_BIAS),
+                  latent_bias = rt_student_rule(latent.student, RT_ROLE_BIAS);
+    assert_true(bias.lr_scale == 0.5 && bias.decay < 0 && bias.centre == 0); /* a fast weight, but decayed */
+    assert_true(latent_bias.lr_scale == 1);
+    rt_student_config mostly = config("batch-ensemble:4", "mlp:64", ROW6, 3); /* +1 in four of five places */
+    mostly.fast_init = RT_INIT_RANDOM_SIGN;
+    mostly.fast_scale = 0.8;
+    learner signs = learner_make(mostly);
+    rt_params_init(signs.params, signs.block, 1);
+    int plus = 0;
+    for (int i = 0; i < 256; i++) {
+        const float v = learner_at(&signs, "layers.0.s")[i];
+        assert_true(v == 1 || v == -1);
+        plus += v == 1;
+    }
+    assert_true(plus > 256 * 0.7 && plus < 256 * 0.9);
+    learner_drop(&signs);
     const rt_rule weight = rt_student_rule(latent.student, RT_ROLE_WEIGHT);
     assert_true(weight.grad_scale == 1 && weight.lr_scale == 1 && weight.decay < 0 && weight.centre == 0);
     learner_drop(&be);

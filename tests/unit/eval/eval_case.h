@@ -25,7 +25,7 @@ static inline void near(double got, double want, double tol) {
 static inline double metric(const rt_eval_input *in, const char *name) {
     double v[RT_METRICS_MAX];
     const char *why[RT_METRICS_MAX];
-    const int i = rt_metric_find(name, in->regression);
+    const int i = rt_metric_find(name, rt_eval_regression(in));
     if (i < 0)
         fail_msg("no metric %s", name);
     assert_int_equal(rt_eval_all(in, v, why), RT_OK);
@@ -38,7 +38,7 @@ static inline double metric(const rt_eval_input *in, const char *name) {
 static inline const char *undefined_metric(const rt_eval_input *in, const char *name) {
     double v[RT_METRICS_MAX];
     const char *why[RT_METRICS_MAX];
-    const int i = rt_metric_find(name, in->regression);
+    const int i = rt_metric_find(name, rt_eval_regression(in));
     if (i < 0)
         fail_msg("no metric %s", name);
     assert_int_equal(rt_eval_all(in, v, why), RT_OK);
@@ -49,7 +49,7 @@ static inline const char *undefined_metric(const rt_eval_input *in, const char *
 
 enum { N = 97, M = 5, K = 7 };
 typedef struct random_case {
-    float logits[N * M * K], mu[N * M], var[N * M], target[N];
+    float logits[N * M * K], gaussian[N * M * 2], target[N];
     int32_t y[N];
 } random_case;
 
@@ -59,8 +59,8 @@ static inline void make_case(random_case *c, uint64_t seed, double sharp) {
     for (int i = 0; i < N * M * K; i++)
         c->logits[i] = (float)(sharp * rt_rng_normal(r, at++));
     for (int i = 0; i < N * M; i++) {
-        c->mu[i] = (float)rt_rng_normal(r, at++);
-        c->var[i] = (float)(0.05 + rt_rng_uniform(r, at++));
+        c->gaussian[2 * i] = (float)rt_rng_normal(r, at++);
+        c->gaussian[2 * i + 1] = (float)(0.05 + rt_rng_uniform(r, at++));
     }
     for (int i = 0; i < N; i++) {
         c->target[i] = (float)rt_rng_normal(r, at++);
@@ -72,12 +72,12 @@ static inline void make_case(random_case *c, uint64_t seed, double sharp) {
 }
 
 static inline rt_eval_input classes_of(const random_case *c) {
-    return (rt_eval_input){.n = N, .m = M, .k = K, .logits = c->logits, .label = c->y};
+    return (rt_eval_input){.n = N, .how = {.m = M, .k = K}, .y = c->logits, .label = c->y};
 }
 
 static inline rt_eval_input gaussians_of(const random_case *c) {
     return (rt_eval_input){
-        .regression = true, .n = N, .m = M, .mu = c->mu, .var = c->var, .target = c->target};
+        .n = N, .how = {.kind = RT_OUTPUT_GAUSSIAN, .m = M, .k = 2}, .y = c->gaussian, .target = c->target};
 }
 
 #endif

@@ -36,8 +36,7 @@ static void resample(random_case *to, const random_case *from, uint64_t seed, ui
     for (int64_t i = 0; i < N; i++) {
         const int64_t j = drawn(seed, d, 0, i, N);
         memcpy(to->logits + i * M * K, from->logits + j * M * K, M * K * sizeof(float));
-        memcpy(to->mu + i * M, from->mu + j * M, M * sizeof(float));
-        memcpy(to->var + i * M, from->var + j * M, M * sizeof(float));
+        memcpy(to->gaussian + i * M * 2, from->gaussian + j * M * 2, M * 2 * sizeof(float));
         to->target[i] = from->target[j];
         to->y[i] = from->y[j];
     }
@@ -52,7 +51,8 @@ static void against_resampled_rows(void **state) {
     make_case(&c, 21, 2);
     for (int task = 0; task < 3; task++) { /* classes, Dirichlets, Gaussians */
         rt_eval_input in = task == 2 ? gaussians_of(&c) : classes_of(&c);
-        in.dirichlet = task == 1;
+        if (task == 1)
+            in.how.kind = RT_OUTPUT_DIRICHLET;
         in.temperature = 1.7;
         rt_interval got[RT_METRICS_MAX];
         assert_int_equal(rt_eval_bootstrap(&in, (rt_bootstrap){.draws = DRAWS, .level = 0.9, .seed = 5}, got),
@@ -61,14 +61,15 @@ static void against_resampled_rows(void **state) {
             double v[RT_METRICS_MAX];
             resample(&r, &c, 5, d);
             rt_eval_input again = task == 2 ? gaussians_of(&r) : classes_of(&r);
-            again.dirichlet = in.dirichlet;
+            again.how = in.how;
             again.temperature = in.temperature;
             assert_int_equal(rt_eval_all(&again, v, NULL), RT_OK);
             for (int i = 0; i < metrics; i++)
                 draws[i][d] = v[i];
         }
         for (int i = 0; i < metrics; i++) {
-            if (info[i].regression != in.regression || strcmp(info[i].name, "temperature") == 0) {
+            if (info[i].regression != rt_eval_regression(&in) || strcmp(info[i].name, "temperature") == 0 ||
+                rt_needs_why_not(info[i].needs, &in.how)) {
                 assert_true(isnan(got[i].lo) && isnan(got[i].hi));
                 continue;
             }
@@ -176,7 +177,7 @@ static void as_theory_says(void **state) {
         z[2 * i] = 1;
         y[i] = i % 10 == 0;
     }
-    const rt_eval_input in = {.n = MANY, .m = 1, .k = 2, .logits = z, .label = y};
+    const rt_eval_input in = {.n = MANY, .how = {.m = 1, .k = 2}, .y = z, .label = y};
     rt_interval got[RT_METRICS_MAX];
     assert_int_equal(rt_eval_bootstrap(&in, (rt_bootstrap){0}, got), RT_OK);
     const int a = rt_metric_find("accuracy", false);
@@ -189,7 +190,7 @@ static void undefined_and_refused(void **state) {
     (void)state;
     const float z[] = {3, 0, 2, 0, 1, 0};
     const int32_t right[] = {0, 0, 0};
-    rt_eval_input in = {.n = 3, .m = 1, .k = 2, .logits = z, .label = right};
+    rt_eval_input in = {.n = 3, .how = {.m = 1, .k = 2}, .y = z, .label = right};
     rt_interval got[RT_METRICS_MAX];
     assert_int_equal(rt_eval_bootstrap(&in, (rt_bootstrap){.draws = 10}, got), RT_OK);
     assert_true(isnan(got[rt_metric_find("prr", false)].lo)); /* no errors */

@@ -24,8 +24,8 @@ static void temperature_minimises(void **state) {
     for (uint64_t seed = 0; seed < 6; seed++) {
         make_case(&c, seed, seed % 2 ? 0.4 : 2.5);
         rt_eval_input in = classes_of(&c);
-        in.m = seed < 2 ? 1 : M;
-        in.dirichlet = seed > 3;
+        in.how.m = seed < 2 ? 1 : M;
+        in.how.kind = seed > 3 ? RT_OUTPUT_DIRICHLET : RT_OUTPUT_LOGITS;
         double lo = -4, hi = 4;
         while (hi - lo > 1e-9) {
             const double a = lo + (hi - lo) / 3, b = hi - (hi - lo) / 3;
@@ -46,7 +46,7 @@ static void temperature_known(void **state) {
         z[2 * i + 1] = 0;
         y[i] = i == 0;
     }
-    const rt_eval_input in = {.n = ROWS, .m = 1, .k = 2, .logits = z, .label = y};
+    const rt_eval_input in = {.n = ROWS, .how = {.m = 1, .k = 2}, .y = z, .label = y};
     near(temperature(&in), 2, 1e-6);
 }
 
@@ -54,11 +54,11 @@ static void temperature_at_its_limits(void **state) {
     (void)state;
     const float z[] = {1, 0, 2, 0}, flat[] = {1, 1, 2, 2};
     const int32_t right[] = {0, 0}, wrong[] = {1, 1};
-    rt_eval_input in = {.n = 2, .m = 1, .k = 2, .logits = z, .label = right};
+    rt_eval_input in = {.n = 2, .how = {.m = 1, .k = 2}, .y = z, .label = right};
     near(temperature(&in), exp(-4), 1e-12);
     in.label = wrong;
     near(temperature(&in), exp(4), 1e-9);
-    in.logits = flat;
+    in.y = flat;
     near(temperature(&in), 1, 0);
     double tau;
     const char *why;
@@ -67,7 +67,7 @@ static void temperature_at_its_limits(void **state) {
     assert_true(isnan(tau));
     assert_string_equal(why, "no validation rows");
     const float bad[] = {NAN, 0, 1, 0};
-    in = (rt_eval_input){.n = 2, .m = 1, .k = 2, .logits = bad, .label = right};
+    in = (rt_eval_input){.n = 2, .how = {.m = 1, .k = 2}, .y = bad, .label = right};
     assert_int_equal(rt_eval_temperature(&in, &tau, &why), RT_OK);
     assert_string_equal(why, "a prediction is not finite");
     in.label = NULL;
@@ -106,10 +106,10 @@ static void borders(void **state) {
     const float third[] = {0, 0, 0}, sure[] = {500, 0, 0};
     const int32_t y = 0;
     rt_reliability r;
-    rt_eval_input in = {.n = 1, .m = 1, .k = 3, .logits = third, .label = &y};
+    rt_eval_input in = {.n = 1, .how = {.m = 1, .k = 3}, .y = third, .label = &y};
     assert_int_equal(rt_eval_reliability(&in, &r), RT_OK);
     assert_int_equal(r.count[4], 1);
-    in.logits = sure;
+    in.y = sure;
     assert_int_equal(rt_eval_reliability(&in, &r), RT_OK);
     assert_int_equal(r.count[RT_ECE_BINS - 1], 1);
     near(r.confidence[RT_ECE_BINS - 1], 1, 0);
@@ -121,8 +121,8 @@ static void agreement_by_hand(void **state) {
     (void)state;
     /* teacher: members (.9 .1) and (.5 .5), mean (.7 .3); student (.4 .6) */
     const float t[] = {2.1972246f, 0, 0, 0}, s[] = {0, 0.4054651f};
-    const rt_eval_input teacher = {.n = 1, .m = 2, .k = 2, .logits = t};
-    const rt_eval_input student = {.n = 1, .m = 1, .k = 2, .logits = s};
+    const rt_eval_input teacher = {.n = 1, .how = {.m = 2, .k = 2}, .y = t};
+    const rt_eval_input student = {.n = 1, .how = {.m = 1, .k = 2}, .y = s};
     rt_agreement a;
     assert_int_equal(rt_eval_agreement(&student, &teacher, &a), RT_OK);
     near(a.kl, .7 * log(.7 / .4) + .3 * log(.3 / .6), 1e-7);
@@ -135,7 +135,7 @@ static void agreement_by_hand(void **state) {
     near(a.mutual_information_difference, 0, 0);
     near(a.agreement, 1, 0);
     rt_eval_input dirichlet = student;
-    dirichlet.dirichlet = true;
+    dirichlet.how.kind = RT_OUTPUT_DIRICHLET;
     assert_int_equal(rt_eval_agreement(&dirichlet, &teacher, &a), RT_OK);
     near(a.mutual_information_difference,
          fabs(metric(&dirichlet, "mutual_information") - metric(&teacher, "mutual_information")), 1e-15);
@@ -143,9 +143,10 @@ static void agreement_by_hand(void **state) {
 
 static void agreement_of_gaussians(void **state) {
     (void)state;
-    const float mt[] = {1, 3}, vt[] = {1, 1}, ms[] = {1}, vs[] = {4}; /* teacher N(2, 1 + 1) */
-    const rt_eval_input teacher = {.regression = true, .n = 1, .m = 2, .mu = mt, .var = vt};
-    const rt_eval_input student = {.regression = true, .n = 1, .m = 1, .mu = ms, .var = vs};
+    const float t[] = {1, 1, 3, 1}, s[] = {1, 4}; /* teacher N(2, 1 + 1) */
+    const rt_reading one = {.kind = RT_OUTPUT_GAUSSIAN, .m = 1, .k = 2},
+                     two = {.kind = RT_OUTPUT_GAUSSIAN, .m = 2, .k = 2};
+    const rt_eval_input teacher = {.n = 1, .how = two, .y = t}, student = {.n = 1, .how = one, .y = s};
     rt_agreement a;
     assert_int_equal(rt_eval_agreement(&student, &teacher, &a), RT_OK);
     near(a.kl, log(2 / sqrt(2)) + (2 + 1.0) / 8 - 0.5, 1e-12);

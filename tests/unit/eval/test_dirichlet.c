@@ -19,29 +19,48 @@ static void near(double got, double want, double tol) {
         fail_msg("got %.15g, wanted %.15g +- %g", got, want, tol);
 }
 
+typedef struct uncertainty {
+    double total, data, knowledge, epkl, differential_entropy, precision, p[6];
+} uncertainty;
+
+/* One Dirichlet of k classes. */
+static uncertainty read_one(const float *z, int64_t k, double offset) {
+    rt_row r;
+    assert_int_equal(rt_row_init(&r, (rt_reading){RT_OUTPUT_DIRICHLET, 1, k, .offset = offset}), RT_OK);
+    assert_true(rt_row_read(&r, z));
+    uncertainty u = {r.total, r.data, r.knowledge, r.epkl, r.differential_entropy, 0, {0}};
+    for (int64_t c = 0; c < k; c++) {
+        u.precision += r.alpha[c];
+        u.p[c] = r.p[c];
+    }
+    rt_row_deinit(&r);
+    return u;
+}
+
 static void known_values(void **state) {
     (void)state;
     static const struct {
-        double alpha[3], total, data, knowledge, epkl;
+        double alpha[3], total, data, knowledge, epkl, differential_entropy;
     } table[] = {
-        {{1, 1, 1}, 1.098612288668, 0.833333333333, 0.265278955335, 0.666666666667},
-        {{2, 3, 4}, 1.060856947158, 0.958597883598, 0.102259063560, 0.222222222222},
-        {{100, 1, 1}, 0.110100081923, 0.101810353190, 0.008289728733, 0.019607843137},
+        {{1, 1, 1}, 1.098612288668, 0.833333333333, 0.265278955335, 0.666666666667, -0.693147180560},
+        {{2, 3, 4}, 1.060856947158, 0.958597883598, 0.102259063560, 0.222222222222, -1.312553395814},
+        {{100, 1, 1}, 0.110100081923, 0.101810353190, 0.008289728733, 0.019607843137, -7.250092683028},
     };
     for (int64_t i = 0; i < RT_COUNT(table); i++) {
         for (int shift = 0; shift < 2; shift++) { /* the offset takes part of alpha over */
             const double offset = 0.5 * shift;
-            float z[3], p[3];
+            float z[3];
             for (int c = 0; c < 3; c++)
                 z[c] = (float)log(table[i].alpha[c] - offset);
-            rt_dirichlet d = rt_dirichlet_uncertainty(z, p, 3, offset);
+            const uncertainty d = read_one(z, 3, offset);
             near(d.total, table[i].total, 1e-6); /* logits are float */
             near(d.data, table[i].data, 1e-6);
             near(d.knowledge, table[i].knowledge, 1e-6);
             near(d.epkl, table[i].epkl, 1e-6);
+            near(d.differential_entropy, table[i].differential_entropy, 1e-5);
             const double sum = table[i].alpha[0] + table[i].alpha[1] + table[i].alpha[2];
             for (int c = 0; c < 3; c++)
-                near((double)p[c], table[i].alpha[c] / sum, 1e-6);
+                near(d.p[c], table[i].alpha[c] / sum, 1e-6);
         }
     }
 }
@@ -53,9 +72,14 @@ static void sharp_limit(void **state) {
         float z[4];
         for (int c = 0; c < 4; c++)
             z[c] = (float)log(scale);
-        rt_dirichlet d = rt_dirichlet_uncertainty(z, NULL, 4, 0);
+        const uncertainty d = read_one(z, 4, 0);
         near(d.knowledge / (3 / (2 * d.precision)), 1, 2 / scale + 1e-12);
         near(d.epkl, 3 / d.precision, 1e-15);
+        /* a Gaussian on the simplex: covariance (diag pi - pi pi^T) / (alpha_0 + 1), determinant of its 3 x 3 part
+         * 4^-4 / (alpha_0 + 1)^3 */
+        const double gauss =
+            1.5 * log(2 * 3.14159265358979323846 * exp(1)) - 2 * log(4) - 1.5 * log(d.precision + 1);
+        near(d.differential_entropy, gauss, 4 / scale + 1e-9);
     }
 }
 
@@ -63,7 +87,7 @@ static void difference_form_where_it_is_sound(void **state) {
     (void)state;
     rt_rng r = rt_rng_make(5, RT_RNG_TEST, 0, 0);
     for (uint64_t i = 0; i < 200; i++) {
-        float z[6], p[6];
+        float z[6];
         double sum = 0, data = 0, total = 0;
         for (uint64_t c = 0; c < 6; c++) {
             z[c] = (float)(2 * rt_rng_normal(r, i * 6 + c));
@@ -74,7 +98,7 @@ static void difference_form_where_it_is_sound(void **state) {
             data -= a / sum * (rt_digamma(a + 1) - rt_digamma(sum + 1));
             total -= a / sum * log(a / sum);
         }
-        rt_dirichlet d = rt_dirichlet_uncertainty(z, p, 6, 1);
+        const uncertainty d = read_one(z, 6, 1);
         near(d.total, total, 1e-12);
         near(d.data, data, 1e-11);
         near(d.knowledge, total - data, 1e-11);
@@ -87,10 +111,10 @@ static void extremes_stay_finite(void **state) {
         {1e30f, 0, -1e30f}, {-1e30f, -1e30f, -1e30f}, {88, 88, 88}, {-200, 0, 200}};
     for (int64_t i = 0; i < RT_COUNT(rows); i++)
         for (int offset = 0; offset < 2; offset++) {
-            float p[3];
-            rt_dirichlet d = rt_dirichlet_uncertainty(rows[i], p, 3, offset);
+            const uncertainty d = read_one(rows[i], 3, offset);
             assert_true(isfinite(d.total) && isfinite(d.data) && d.knowledge >= 0 && isfinite(d.epkl));
-            near((double)p[0] + (double)p[1] + (double)p[2], 1, 1e-6);
+            assert_true(isfinite(d.differential_entropy));
+            near(d.p[0] + d.p[1] + d.p[2], 1, 1e-6);
         }
 }
 
@@ -105,12 +129,12 @@ static void as_metric(void **state) {
     for (int m = 1; m <= 2; m++) {
         double values[64];
         const char *reasons[64];
-        assert_int_equal(
-            rt_eval_all(
-                &(rt_eval_input){
-                    .n = 1, .m = m, .k = 3, .logits = m == 1 ? one : two, .dirichlet = true, .label = &y},
-                values, reasons),
-            RT_OK);
+        assert_int_equal(rt_eval_all(&(rt_eval_input){.n = 1,
+                                                      .how = {.kind = RT_OUTPUT_DIRICHLET, .m = m, .k = 3},
+                                                      .y = m == 1 ? one : two,
+                                                      .label = &y},
+                                     values, reasons),
+                         RT_OK);
         for (int i = 0; i < n; i++)
             if (strcmp(infos[i].name, "mutual_information") == 0)
                 near(values[i], 0.265278955335, 1e-9);

@@ -12,7 +12,7 @@ static rt_eval_input from_p(float *logits, const double *p, const int32_t *y, in
                             int64_t k) {
     for (int64_t i = 0; i < n * m * k; i++)
         logits[i] = (float)log(p[i]);
-    return (rt_eval_input){.n = n, .m = m, .k = k, .logits = logits, .label = y};
+    return (rt_eval_input){.n = n, .how = {.m = m, .k = k}, .y = logits, .label = y};
 }
 
 static void classes_by_hand(void **state) {
@@ -36,13 +36,18 @@ static void classes_by_hand(void **state) {
     near(metric(&in, "nll_calibrated"), -(log(.49 / .54) + log(.01 / .66) + log(.16 / .36)) / 3, 1e-6);
 }
 
-static void floor_of_nll(void **state) {
+/* No floor: a confident mistake costs what the logits say, and of members the mean of the exponentials. */
+static void likelihood_has_no_floor(void **state) {
     (void)state;
-    const float z[] = {0, -200};
+    const float z[] = {0, -2000, 0, -1999, 0, -3000};
     const int32_t y = 1;
-    const rt_eval_input in = {.n = 1, .m = 1, .k = 2, .logits = z, .label = &y, .temperature = 1};
-    near(metric(&in, "nll"), 27.631021115928547, 1e-9); /* p is floored at 1e-12 */
-    near(metric(&in, "nll_calibrated"), 27.631021115928547, 1e-9);
+    const rt_eval_input in = {.n = 1, .how = {.m = 1, .k = 2}, .y = z, .label = &y, .temperature = 1};
+    near(metric(&in, "nll"), 2000, 1e-9);
+    near(metric(&in, "nll_calibrated"), 2000, 1e-9);
+    const rt_eval_input three = {.n = 1, .how = {.m = 3, .k = 2}, .y = z, .label = &y, .temperature = 2};
+    const double want = 1999 + log(3) - log1p(exp(-1));
+    near(metric(&three, "nll"), want, 1e-9);
+    near(metric(&three, "nll_calibrated"), want / 2, 1e-9);
 }
 
 static void members_by_hand(void **state) {
@@ -57,7 +62,7 @@ static void members_by_hand(void **state) {
     near(metric(&in, "entropy"), metric(&in, "expected_entropy") + metric(&in, "mutual_information"), 1e-15);
     /* members that are sure of different classes: all uncertainty is knowledge; pairs 01, 02 differ */
     const float sure[] = {100, 0, 0, 100, 0, 100};
-    const rt_eval_input three = {.n = 1, .m = 3, .k = 2, .logits = sure};
+    const rt_eval_input three = {.n = 1, .how = {.m = 3, .k = 2}, .y = sure};
     near(metric(&three, "mutual_information"), log(3) - 2 * log(2) / 3, 1e-15);
     near(metric(&three, "expected_entropy"), 0, 1e-40);
     near(metric(&three, "disagreement"), 2.0 / 3, 1e-15);
@@ -70,7 +75,7 @@ static void sure_rows_keep_their_digits(void **state) {
     (void)state;
     for (int gap = 10; gap <= 80; gap += 10) {
         const float z[] = {(float)gap, 0, (float)(gap + 1), 0};
-        const rt_eval_input in = {.n = 1, .m = 2, .k = 2, .logits = z};
+        const rt_eval_input in = {.n = 1, .how = {.m = 2, .k = 2}, .y = z};
         const double e1 = 1 / (1 + exp(gap)), e2 = 1 / (1 + exp(gap + 1)), e = (e1 + e2) / 2;
         const double want = (e1 * log(e1 / e) + e2 * log(e2 / e)) / 2;
         double measure[RT_MEASURES_MAX];
@@ -83,8 +88,9 @@ static void sure_rows_keep_their_digits(void **state) {
 
 static void regression_by_hand(void **state) {
     (void)state;
-    const float mu[] = {1, 3, 0, 0}, var[] = {1, 1, 4, 4}, y[] = {1, 2};
-    const rt_eval_input in = {.regression = true, .n = 2, .m = 2, .mu = mu, .var = var, .target = y};
+    const float z[] = {1, 1, 3, 1, 0, 4, 0, 4}, y[] = {1, 2};
+    const rt_reading two = {.kind = RT_OUTPUT_GAUSSIAN, .m = 2, .k = 2};
+    const rt_eval_input in = {.how = two, .n = 2, .y = z, .target = y};
     near(metric(&in, "rmse"), sqrt((1.0 + 4.0) / 2), 1e-12);
     double half_ln_2pi = 0.91893853320467274;
     double row0 = -log(0.5 * (exp(-half_ln_2pi) + exp(-half_ln_2pi - 2)));
@@ -102,22 +108,35 @@ static void regression_by_hand(void **state) {
     near(coverage[1], 0.5, 0);
     near(coverage[2], 0.5, 0);
     near(coverage[3], 1, 0);
-    const float zero = 0, one = 1, far = 1000; /* the density underflows, its logarithm does not */
-    const rt_eval_input off = {.regression = true, .n = 1, .m = 1, .mu = &zero, .var = &one, .target = &far};
+    const float unit[] = {0, 1}, far = 1000; /* the density underflows, its logarithm does not */
+    const rt_reading one = {.kind = RT_OUTPUT_GAUSSIAN, .m = 1, .k = 2};
+    const rt_eval_input off = {.how = one, .n = 1, .y = unit, .target = &far};
     near(metric(&off, "nll"), half_ln_2pi + 500000, 1e-6);
 }
 
-static void softmax_by_hand(void **state) {
+static void row_by_hand(void **state) {
     (void)state;
-    const float z[] = {0, 0, 1000, 998.613705639f}; /* (1, 2, 2): 1/2, 1/2 and 4/5, 1/5 */
-    float p[2], q[4];
-    rt_eval_softmax_mean(z, p, q, 1, 2, 2);
-    near((double)q[0], 0.5, 1e-7);
-    near((double)q[2], 0.8, 1e-5);
-    near((double)p[0], 0.65, 1e-5);
-    near((double)p[1], 0.35, 1e-5);
-    const float halves[] = {0.5f, 0.5f, 1, 0};
-    near(rt_eval_entropy(halves, 2, 2), log(2) / 2, 1e-15);
+    const float z[] = {0, 0, 1000, 998.613705639f}; /* (2, 2): 1/2, 1/2 and 4/5, 1/5 */
+    rt_reading how = {.m = 2, .k = 2};
+    rt_row r;
+    assert_int_equal(rt_row_init(&r, how), RT_OK);
+    assert_true(rt_row_read(&r, z));
+    near(r.member_p[0], 0.5, 1e-15);
+    near(r.member_p[2], 0.8, 1e-5);
+    near(r.p[0], 0.65, 1e-5);
+    near(r.rest, 0.35, 1e-5);
+    near(rt_row_nll(&r, 1), -log(r.p[1]), 1e-15);
+    const double total = r.total, data = r.data;
+    rt_row_deinit(&r);
+    how.temperature = 0.5; /* of the prediction; what the members do not know stays */
+    assert_int_equal(rt_row_init(&r, how), RT_OK);
+    assert_true(rt_row_read(&r, z));
+    near(r.p[0], 0.65 * 0.65 / (0.65 * 0.65 + 0.35 * 0.35), 1e-5);
+    near(r.ln_p[1], log(r.p[1]), 1e-15);
+    near(r.rest, r.p[1], 1e-15);
+    near(r.total, total, 0);
+    near(r.data, data, 0);
+    rt_row_deinit(&r);
 }
 
 /* ---- twins ---- */
@@ -175,6 +194,7 @@ static void classification_twins(void **state) {
         rt_eval_input in = classes_of(&c);
         in.temperature = 0.5 + (double)seed / 4;
         double right = 0, nll = 0, tempered = 0, brier = 0, entropy = 0, own = 0, differ = 0, kl = 0;
+        double of_class[K] = {0}, right_of[K] = {0}, balanced = 0;
         memset(mean, 0, sizeof mean);
         for (int i = 0; i < N; i++) {
             double q[M][K];
@@ -193,17 +213,22 @@ static void classification_twins(void **state) {
                 }
             temper(calibrated[i], mean[i], in.temperature);
             right += twin_top(mean[i]) == c.y[i];
+            of_class[c.y[i]]++;
+            right_of[c.y[i]] += twin_top(mean[i]) == c.y[i];
             nll -= log(mean[i][c.y[i]]);
             tempered -= log(calibrated[i][c.y[i]]);
             entropy += twin_entropy(mean[i]);
             for (int j = 0; j < K; j++)
                 brier += j == c.y[i] ? (mean[i][j] - 1) * (mean[i][j] - 1) : mean[i][j] * mean[i][j];
         }
+        for (int j = 0; j < K; j++)
+            balanced += right_of[j] / of_class[j] / K; /* every class has rows */
         const struct {
             const char *name;
             double want;
         } table[] = {
             {"accuracy", right / N},
+            {"balanced_accuracy", balanced},
             {"nll", nll / N},
             {"brier", brier / N},
             {"ece", twin_ece(mean, c.y)},
@@ -231,7 +256,7 @@ static void regression_twins(void **state) {
         for (int i = 0; i < N; i++) {
             double density = 0, mean = 0, moment = 0, below = 0, y = (double)c.target[i];
             for (int m = 0; m < M; m++) {
-                double mu = (double)c.mu[i * M + m], v = (double)c.var[i * M + m];
+                double mu = (double)c.gaussian[2 * (i * M + m)], v = (double)c.gaussian[2 * (i * M + m) + 1];
                 density += exp(-(y - mu) * (y - mu) / (2 * v)) / sqrt(2 * 3.14159265358979323846 * v);
                 mean += mu / M;
                 moment += (v + mu * mu) / M;
@@ -263,18 +288,24 @@ static void regression_twins(void **state) {
 static void dirichlet_members(void **state) {
     (void)state;
     const float z[] = {0.5f, 1, -1, 2, 0, 0}; /* (1, 2, 3) */
-    const rt_eval_input in = {.n = 1, .m = 2, .k = 3, .logits = z, .dirichlet = true, .dirichlet_offset = 1};
+    const rt_eval_input in = {.n = 1, .how = {RT_OUTPUT_DIRICHLET, 2, 3, .offset = 1}, .y = z};
     double mi = 0, own_epkl = 0, pi[2][3], mean_ln[2][3], epkl = 0, p[3] = {0};
     for (int m = 0; m < 2; m++) {
-        const rt_dirichlet d = rt_dirichlet_uncertainty(z + 3 * m, NULL, 3, 1);
+        rt_row d;
+        double sum = 0;
+        assert_int_equal(rt_row_init(&d, (rt_reading){RT_OUTPUT_DIRICHLET, 1, 3, .offset = 1}), RT_OK);
+        assert_true(rt_row_read(&d, z + 3 * m));
         mi += d.knowledge / 2;
         own_epkl += d.epkl / 2;
+        for (int c = 0; c < 3; c++)
+            sum += d.alpha[c];
+        rt_row_deinit(&d);
         for (int c = 0; c < 3; c++) {
             const double a = exp((double)z[3 * m + c]) + 1, h = 1e-5;
-            pi[m][c] = a / d.precision;
+            pi[m][c] = a / sum;
             p[c] += pi[m][c] / 2;
-            mean_ln[m][c] = (lgamma(a + h) - lgamma(a - h)) / (2 * h) -
-                            (lgamma(d.precision + h) - lgamma(d.precision - h)) / (2 * h);
+            mean_ln[m][c] =
+                (lgamma(a + h) - lgamma(a - h)) / (2 * h) - (lgamma(sum + h) - lgamma(sum - h)) / (2 * h);
         }
     }
     for (int c = 0; c < 3; c++) {
@@ -286,25 +317,23 @@ static void dirichlet_members(void **state) {
     near(metric(&in, "mutual_information"), mi, 1e-12);
     near(metric(&in, "epkl"), own_epkl + epkl, 1e-9);
     near(metric(&in, "entropy"), metric(&in, "expected_entropy") + mi, 1e-12);
-    const rt_eval_input one = {.n = 2, .m = 1, .k = 3, .logits = z, .dirichlet = true, .dirichlet_offset = 1};
+    const rt_eval_input one = {.n = 2, .how = {RT_OUTPUT_DIRICHLET, 1, 3, .offset = 1}, .y = z};
     near(metric(&one, "epkl"), own_epkl, 1e-15);
 }
 
-/* An ensemble larger than the scans kept gives the same mean as its parts. */
-static void large_ensemble(void **state) {
+/* A Dirichlet with an offset also says something by the softmax of its outputs; one without says the same. */
+static void softmax_reading(void **state) {
     (void)state;
-    enum { MANY = 150 };
-    static float z[MANY * K], p[K], q[MANY * K];
-    rt_rng r = rt_rng_make(3, RT_RNG_TEST, 1, 0);
-    for (int i = 0; i < MANY * K; i++)
-        z[i] = (float)rt_rng_normal(r, (uint64_t)i);
-    rt_eval_softmax_mean(z, p, q, 1, MANY, K);
-    for (int c = 0; c < K; c++) {
-        double mean = 0;
-        for (int m = 0; m < MANY; m++)
-            mean += (double)q[m * K + c] / MANY;
-        near((double)p[c], mean, 1e-7);
-    }
+    static random_case c;
+    make_case(&c, 4, 2);
+    rt_eval_input in = classes_of(&c), logits = in;
+    in.how.kind = RT_OUTPUT_DIRICHLET;
+    assert_non_null(strstr(undefined_metric(&in, "nll_softmax"), "offset"));
+    assert_non_null(strstr(undefined_metric(&logits, "ece_softmax"), "offset"));
+    in.how.offset = 1;
+    near(metric(&in, "nll_softmax"), metric(&logits, "nll"), 0);
+    near(metric(&in, "ece_softmax"), metric(&logits, "ece"), 0);
+    assert_true(fabs(metric(&in, "nll") - metric(&logits, "nll")) > 0.01);
 }
 
 /* ---- measures ---- */
@@ -319,10 +348,11 @@ static void measures_average_to_metrics(void **state) {
     for (int task = 0; task < 3; task++) { /* classes, Dirichlets, Gaussians */
         make_case(&c, 11, 2);
         rt_eval_input in = task == 2 ? gaussians_of(&c) : classes_of(&c);
-        in.dirichlet = task == 1;
+        if (task == 1)
+            in.how.kind = RT_OUTPUT_DIRICHLET;
         assert_int_equal(rt_eval_measures(&in, out, why), RT_OK);
         for (int j = 0; j < measures; j++) {
-            if (info[j].regression != in.regression) {
+            if (info[j].regression != rt_eval_regression(&in) || rt_needs_why_not(info[j].needs, &in.how)) {
                 assert_non_null(why[j]);
                 assert_true(isnan(out[j * N]) && isnan(out[j * N + N - 1]));
                 continue;
@@ -331,10 +361,40 @@ static void measures_average_to_metrics(void **state) {
             for (int i = 0; i < N; i++)
                 mean += out[j * N + i] / N;
             assert_null(why[j]);
-            if (rt_metric_find(info[j].name, in.regression) >= 0)
+            if (rt_metric_find(info[j].name, rt_eval_regression(&in)) >= 0)
                 near(mean, metric(&in, info[j].name), 1e-12);
         }
     }
+}
+
+/* ---- class by class ---- */
+
+static void classes_one_by_one(void **state) {
+    (void)state;
+    /* labels 0 0 0 1, called 0 0 1 1, and nobody is of class 2 or called so */
+    const double p[] = {.8, .1, .1, .6, .3, .1, .2, .7, .1, .0625, .875, .0625};
+    const int32_t y[] = {0, 0, 0, 1};
+    float z[12];
+    rt_class_stats s[3];
+    int64_t confusion[9];
+    const rt_eval_input in = from_p(z, p, y, 4, 1, 3);
+    assert_int_equal(rt_eval_per_class(&in, s, confusion), RT_OK);
+    const int64_t want[] = {2, 1, 0, 0, 1, 0, 0, 0, 0};
+    assert_memory_equal(confusion, want, sizeof want);
+    assert_true(s[0].rows == 3 && s[0].predicted == 2 && s[1].rows == 1 && s[1].predicted == 2 &&
+                s[2].rows == 0);
+    near(s[0].recall, 2.0 / 3, 1e-15);
+    near(s[0].precision, 1, 0);
+    near(s[0].confidence, 0.7, 1e-7);
+    near(s[0].ece, 0.3, 1e-7); /* .2 and .4, each in its bin */
+    near(s[1].recall, 1, 0);
+    near(s[1].precision, 0.5, 0);
+    near(s[1].ece, (0.7 + 0.125) / 2, 1e-7);
+    assert_true(isnan(s[2].recall) && isnan(s[2].precision) && isnan(s[2].ece));
+    near(metric(&in, "balanced_accuracy"), (2.0 / 3 + 1) / 2, 1e-15); /* of the classes that have rows */
+    assert_int_equal(rt_eval_per_class(&in, s, NULL), RT_OK);
+    const rt_eval_input unlabelled = from_p(z, p, NULL, 4, 1, 3);
+    assert_int_equal(rt_eval_per_class(&unlabelled, s, NULL), RT_E_USAGE);
 }
 
 /* ---- the table, and what is not defined ---- */
@@ -352,13 +412,15 @@ static void table_is_sound(void **state) {
         in.temperature = 1.5;
         assert_int_equal(rt_eval_all(&in, v, why), RT_OK);
         for (int i = 0; i < n; i++) {
-            assert_int_equal(isnan(v[i]) != 0, info[i].regression != in.regression);
-            assert_int_equal(why[i] != NULL, info[i].regression != in.regression);
+            const bool none =
+                info[i].regression != rt_eval_regression(&in) || rt_needs_why_not(info[i].needs, &in.how);
+            assert_int_equal(isnan(v[i]) != 0, none);
+            assert_int_equal(why[i] != NULL, none);
             assert_int_equal(rt_metric_find(info[i].name, info[i].regression), i);
         }
     }
-    assert_true(info[rt_metric_find("accuracy", false)].higher_is_better);
-    assert_false(info[rt_metric_find("rmse", true)].higher_is_better);
+    assert_true(info[rt_metric_find("accuracy", false)].better == 1);
+    assert_false(info[rt_metric_find("rmse", true)].better == 1);
     assert_int_equal(rt_metric_find("rmse", false), -1);
     assert_int_equal(rt_measure_find("total_variance", false), -1);
 }
@@ -376,16 +438,16 @@ static void undefined_has_a_reason(void **state) {
     assert_string_equal(undefined_metric(&in, "ece_calibrated"), "why not");
 
     in = full;
-    in.m = 1;
+    in.how.m = 1;
     static const char *const of_members[] = {"mutual_information", "epkl", "diversity", "disagreement"};
     for (int64_t i = 0; i < RT_COUNT(of_members); i++)
         assert_string_equal(undefined_metric(&in, of_members[i]), "needs at least two members");
     near(metric(&in, "expected_entropy"), metric(&in, "entropy"), 0);
-    in.dirichlet = true;
+    in.how.kind = RT_OUTPUT_DIRICHLET;
     assert_true(metric(&in, "mutual_information") > 0 && metric(&in, "epkl") > 0);
     assert_string_equal(undefined_metric(&in, "disagreement"), "needs at least two members");
     rt_eval_input single = regression;
-    single.m = 1;
+    single.how.m = 1;
     assert_string_equal(undefined_metric(&single, "knowledge_variance"), "needs at least two members");
 
     in = full;
@@ -403,14 +465,14 @@ static void errors_none_or_all(void **state) {
     (void)state;
     const float z[] = {3, 0, 2, 0, 1, 0};
     const int32_t right[] = {0, 0, 0}, wrong[] = {1, 1, 1};
-    rt_eval_input in = {.n = 3, .m = 1, .k = 2, .logits = z, .label = right};
+    rt_eval_input in = {.n = 3, .how = {.m = 1, .k = 2}, .y = z, .label = right};
     assert_string_equal(undefined_metric(&in, "prr"), "no errors");
     near(metric(&in, "accuracy"), 1, 0);
     in.label = wrong;
     assert_string_equal(undefined_metric(&in, "prr"), "nothing but errors");
     near(metric(&in, "accuracy"), 0, 0);
     const float one[] = {5, -5, 0};
-    rt_eval_input single = {.n = 3, .m = 1, .k = 1, .logits = one, .label = right};
+    rt_eval_input single = {.n = 3, .how = {.m = 1, .k = 1}, .y = one, .label = right};
     near(metric(&single, "nll"), 0, 0);
     near(metric(&single, "entropy"), 0, 0);
 }
@@ -427,7 +489,7 @@ static void predictions_that_are_no_numbers(void **state) {
         assert_int_equal(rt_eval_bad_rows(&in), 0);
         assert_int_equal(rt_eval_bad_rows(&reg), 0);
         c.logits[3] = c.logits[4] = c.logits[(N - 1) * M * K] = bad[b];
-        c.mu[7] = c.var[N * M - 1] = bad[b];
+        c.gaussian[2 * 7] = c.gaussian[2 * N * M - 1] = bad[b];
         assert_int_equal(rt_eval_bad_rows(&in), 2);
         assert_int_equal(rt_eval_bad_rows(&reg), 2);
         static const char *const names[] = {"accuracy", "nll", "ece", "entropy", "prr", "epkl"};
@@ -444,9 +506,9 @@ static void predictions_that_are_no_numbers(void **state) {
     }
     make_case(&c, 6, 2);
     rt_eval_input reg = gaussians_of(&c);
-    c.var[0] = 0;
+    c.gaussian[1] = 0;
     assert_string_equal(undefined_metric(&reg, "nll"), "a prediction is not finite");
-    c.var[0] = 1;
+    c.gaussian[1] = 1;
     c.target[2] = NAN;
     assert_string_equal(undefined_metric(&reg, "nll"), "a target is not a number");
 }
@@ -469,16 +531,17 @@ static void bad_input_is_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(classes_by_hand),
-        cmocka_unit_test(floor_of_nll),
+        cmocka_unit_test(likelihood_has_no_floor),
         cmocka_unit_test(members_by_hand),
         cmocka_unit_test(sure_rows_keep_their_digits),
         cmocka_unit_test(regression_by_hand),
-        cmocka_unit_test(softmax_by_hand),
+        cmocka_unit_test(row_by_hand),
         cmocka_unit_test(classification_twins),
         cmocka_unit_test(regression_twins),
         cmocka_unit_test(dirichlet_members),
-        cmocka_unit_test(large_ensemble),
+        cmocka_unit_test(softmax_reading),
         cmocka_unit_test(measures_average_to_metrics),
+        cmocka_unit_test(classes_one_by_one),
         cmocka_unit_test(table_is_sound),
         cmocka_unit_test(undefined_has_a_reason),
         cmocka_unit_test(errors_none_or_all),

@@ -1,4 +1,5 @@
 /* gzip and xz unpacking: round trips, members in a row, cut and damaged streams, bombs. */
+#include "base/alloc.h"
 #include "io/io_int.h"
 #include "unit/io/io_support.h"
 
@@ -96,12 +97,47 @@ static void test_bomb(void **state) {
         assert_null(got);
         /* our ratio, when the caller sets none: xz packs zeros by 7000 */
         if (k == 1) {
-            assert_true(packed_n * 1000 + (1 << 20) < n);
+            assert_true(packed_n * 200 + (16 << 20) < n);
             assert_int_equal(rt_bytes_decode(packed, packed_n, "bomb", SIZE_MAX, &got, &got_n), RT_E_INPUT);
             assert_non_null(strstr(rt_error_text(), "limit"));
         }
         free(packed);
     }
+    free(zeros);
+}
+
+static rt_status says_1000(const uint8_t *head, size_t n, const char *name, size_t *total) {
+    (void)head, (void)n, (void)name;
+    *total = 1000;
+    return RT_OK;
+}
+static rt_status says_much(const uint8_t *head, size_t n, const char *name, size_t *total) {
+    (void)head, (void)n, (void)name;
+    *total = (size_t)8 << 30;
+    return RT_OK;
+}
+
+/* A refusal takes no more memory than the first piece, whoever gives the promise: the end of the file, or the header
+ * of the format inside. */
+static void test_refusal_is_cheap(void **state) {
+    (void)state;
+    size_t n = (size_t)64 << 20, packed_n = 0, got_n = 0;
+    uint8_t *zeros = calloc(1, n), *got = NULL;
+    assert_non_null(zeros);
+    static const rt_bytes_header headers[] = {NULL, says_1000, says_much};
+    for (size_t k = 0; k < sizeof packers / sizeof *packers; k++)
+        for (size_t h = 0; h < sizeof headers / sizeof *headers; h++) {
+            uint8_t *packed = packers[k](zeros, n, &packed_n);
+            rt_alloc_stats now;
+            rt_alloc_get_stats(&now);
+            rt_alloc_set_limit(now.live_bytes + (1 << 20)); /* what wants more fails as RT_E_MEMORY */
+            rt_status st =
+                rt_bytes_decode_as(packed, packed_n, "bomb", n - 1 + (h > 0), headers[h], &got, &got_n);
+            rt_alloc_set_limit(0);
+            assert_int_equal(st, RT_E_INPUT);
+            assert_null(got);
+            free(packed);
+        }
     free(zeros);
 }
 
@@ -133,9 +169,9 @@ static void test_files(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_torment),
-        cmocka_unit_test(test_garbage_behind), cmocka_unit_test(test_bomb),
-        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_round_trip),       cmocka_unit_test(test_torment),
+        cmocka_unit_test(test_garbage_behind),   cmocka_unit_test(test_bomb),
+        cmocka_unit_test(test_refusal_is_cheap), cmocka_unit_test(test_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -85,7 +85,7 @@ static void test_headers(void **state) {
         {"{'descr': '|V4', 'fortran_order': False, 'shape': (1,), }", 4, RT_E_INPUT},
         {"{'descr': '<c8', 'fortran_order': False, 'shape': (1,), }", 8, RT_E_INPUT},
         {"{'descr': '|f4', 'fortran_order': False, 'shape': (1,), }", 4, RT_E_INPUT},
-        {"{'descr': '<f2', 'fortran_order': False, 'shape': (2,), }", 4, RT_E_INPUT},
+        {"{'descr': '<f16', 'fortran_order': False, 'shape': (2,), }", 4, RT_E_INPUT},
         {"{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,), }", 4, RT_E_INPUT},
         {"{'descr': '<f4', 'fortran_order': 0, 'shape': (1,), }", 4, RT_E_INPUT},
         {"{'descr': '<f4', 'fortran_order': Falsely, 'shape': (1,), }", 4, RT_E_INPUT},

@@ -17,7 +17,7 @@ enum { N = 37, STEPS = 20 };
 static void twin(const rt_optim *o, double *w, double g, double *m, double *v) {
     g *= o->gscale;
     if (o->rule != RT_OPTIM_ADAMW)
-        g += o->decay * *w;
+        g += o->decay * (*w - o->centre);
     if (o->rule == RT_OPTIM_SGD) {
         *m = o->momentum * *m + g;
         *w -= o->lr * (o->nesterov ? g + o->momentum * *m : *m);
@@ -25,7 +25,7 @@ static void twin(const rt_optim *o, double *w, double g, double *m, double *v) {
     }
     double t = (double)o->t + 1;
     if (o->rule == RT_OPTIM_ADAMW)
-        *w -= o->lr * o->decay * *w;
+        *w -= o->lr * o->decay * (*w - o->centre);
     *m = o->beta1 * *m + (1 - o->beta1) * g;
     *v = o->beta2 * *v + (1 - o->beta2) * g * g;
     *w -= o->lr * (*m / (1 - pow(o->beta1, t))) / (sqrt(*v / (1 - pow(o->beta2, t))) + o->eps);
@@ -52,6 +52,23 @@ static void test_rules(void **state) {
          .eps = 1e-8,
          .decay = 0.1,
          .gscale = 1},
+        {.rule = RT_OPTIM_SGD, .lr = 0.1, .momentum = 0.9, .decay = 5e-2, .centre = 1, .gscale = 1},
+        {.rule = RT_OPTIM_ADAM,
+         .lr = 0.01,
+         .beta1 = 0.9,
+         .beta2 = 0.99,
+         .eps = 1e-3,
+         .decay = 0.1,
+         .centre = 1,
+         .gscale = 1},
+        {.rule = RT_OPTIM_ADAMW,
+         .lr = 0.01,
+         .beta1 = 0.9,
+         .beta2 = 0.999,
+         .eps = 1e-8,
+         .decay = 0.1,
+         .centre = 1,
+         .gscale = 1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         float w[N], g[N], m[N] = {0}, v[N] = {0};
@@ -69,6 +86,30 @@ static void test_rules(void **state) {
         for (int k = 0; k < N; k++)
             if (fabs((double)w[k] - tw[k]) > 2e-5)
                 fail_msg("case %zu, element %d: %g, wanted %g", i, k, (double)w[k], tw[k]);
+    }
+}
+
+/* Factors: without a gradient every rule leads to the centre, and to nowhere else. */
+static void test_centre(void **state) {
+    (void)state;
+    for (int rule = RT_OPTIM_SGD; rule <= RT_OPTIM_ADAMW; rule++) {
+        float w[N], g[N] = {0}, m[N] = {0}, v[N] = {0};
+        rt_optim o = {.rule = (rt_optim_rule)rule,
+                      .lr = 0.1,
+                      .momentum = 0.5,
+                      .beta1 = 0.5,
+                      .beta2 = 0.9,
+                      .eps = 1e-2,
+                      .decay = 0.5,
+                      .centre = 1,
+                      .gscale = 1};
+        for (int k = 0; k < N; k++)
+            w[k] = 1 + (float)(k - 18) / 10;
+        for (o.t = 0; o.t < 400; o.t++)
+            rt_optim_step(&o, w, g, m, v, N);
+        for (int k = 0; k < N; k++)
+            if (fabs((double)w[k] - 1) > 1e-3)
+                fail_msg("rule %d, element %d: %g, wanted 1", rule, k, (double)w[k]);
     }
 }
 
@@ -107,12 +148,13 @@ static void test_names(void **state) {
 static void test_sum_squares(void **state) {
     (void)state;
     float g[] = {3, 4, 0, 12};
-    assert_true(rt_optim_sum_squares(g, 4) == 169);
-    assert_true(rt_optim_sum_squares(g, 0) == 0);
+    assert_true(rt_optim_sum_squares(g, 4, false) == 169);
+    assert_true(rt_optim_sum_squares(g, 0, false) == 0);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rules), cmocka_unit_test(test_cuts),
-                                       cmocka_unit_test(test_names), cmocka_unit_test(test_sum_squares)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rules), cmocka_unit_test(test_centre),
+                                       cmocka_unit_test(test_cuts), cmocka_unit_test(test_names),
+                                       cmocka_unit_test(test_sum_squares)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,7 +67,7 @@ static void take(void *user, int network, int64_t row, int64_t n, const float *y
 }
 
 static void run(const fixture *f, rt_predictor *p, int networks, answers to) {
-    OK(rt_predictor_run(p, &f->set, f->set.index, (const float *const *)f->block, networks, take, to, NULL));
+    OK(rt_predictor_run(p, &f->set, (const float *const *)f->block, networks, take, to, NULL));
 }
 
 static void check_close(const answers a, const answers b, int networks) {

@@ -279,6 +279,41 @@ static void test_refused(void **state) {
     teardown(&f);
 }
 
+/* Decay by depth: one step without momentum differs from one without decay by lr decay w, of that group alone. */
+static void test_group_decay(void **state) {
+    (void)state;
+    static const double none[3] = {0, 0, 0}, middle[3] = {0, 0.5, 0};
+    static fixture a, b;
+    const rt_step_options o = {.optimiser = "sgd"};
+    rt_step_options p = o, q = o;
+    p.group_decay = none;
+    q.group_decay = middle;
+    setup(&a, 1, 0, 1, false, p);
+    setup(&b, 1, 0, 1, false, q);
+    const int64_t n = rt_params_floats(a.params);
+    float *start;
+    OK(rt_calloc(&start, (size_t)n, sizeof *start));
+    memcpy(start, rt_step_values(a.step, 0), (size_t)n * sizeof *start);
+    OK(run(&a, 0, BATCH, NULL));
+    OK(run(&b, 0, BATCH, NULL));
+    int seen = 0;
+    for (int i = 0; i < rt_params_count(a.params); i++) {
+        const rt_param *w = rt_params_get(a.params, i);
+        for (int64_t k = w->offset; k < w->offset + w->count; k++) {
+            const double apart = (double)rt_step_values(a.step, 0)[k] - (double)rt_step_values(b.step, 0)[k],
+                         want =
+                             w->group == 1 && w->role != RT_ROLE_STATE ? a.lr[0] * 0.5 * (double)start[k] : 0;
+            if (!(fabs(apart - want) <= 1e-6 * (1 + fabs(want))) || (w->group != 1 && apart != 0))
+                fail_msg("%s of group %d: moved by %g more, wanted %g", w->name, w->group, apart, want);
+            seen += want != 0;
+        }
+    }
+    assert_true(seen > 0);
+    rt_free(start);
+    teardown(&a);
+    teardown(&b);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_learns),
@@ -288,6 +323,7 @@ int main(void) {
         cmocka_unit_test(test_no_allocation),
         cmocka_unit_test(test_not_finite),
         cmocka_unit_test(test_decay_rule),
+        cmocka_unit_test(test_group_decay),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,256 @@
+/*
+ * api_run.c - the verbs of include/retort.h: settings as text, data from memory, the result as JSON.
+ *
+ * A verb is a line of the table below: which parameters it knows, and a function that does it and writes the keys of
+ * its result into an open object. The program does the same with its flags, and prints for people besides.
+ */
+#include "api/api_int.h"
+#include "assess/assess.h"
+#include "assess/calibrate.h"
+#include "average/average.h"
+#include "base/alloc.h"
+#include "base/timer.h"
+#include "export/export.h"
+#include "report/report.h"
+#include <string.h>
+
+typedef struct call {
+    rt_config config;
+    const rt_job *job;
+    rt_pool *pool;
+} call;
+
+_Static_assert(sizeof(sig_atomic_t) == sizeof(int), "the flag of a signal handler is an int");
+
+static const volatile sig_atomic_t *stop_of(const call *c) {
+    return (const volatile sig_atomic_t *)c->job->stop;
+}
+
+static rt_status need(const char *key, const char *value) {
+    RT_FAIL_IF(value == NULL, RT_E_USAGE, "the setting %s is missing", key);
+    return RT_OK;
+}
+
+static rt_status need_words(const call *c, int least, int most, const char *what) {
+    RT_FAIL_IF(c->job->nwords < least || c->job->nwords > most, RT_E_USAGE, "%d words, wanted %d to %d %s",
+               c->job->nwords, least, most, what);
+    for (int i = 0; i < c->job->nwords; i++)
+        RT_FAIL_IF(c->job->words == NULL || c->job->words[i] == NULL, RT_E_USAGE, "word %d is NULL", i);
+    return RT_OK;
+}
+
+static rt_status no_words(const call *c) {
+    return need_words(c, 0, 0, "(the verb takes settings only)");
+}
+
+/* ---- the verbs ---- */
+
+typedef rt_status (*training)(const rt_config *c, const rt_train_hooks *hooks, rt_train_result *out);
+
+static rt_status train_by(call *c, rt_json *j, training run) {
+    rt_train_result r;
+    const rt_train_hooks hooks = {.progress = c->job->progress, .user = c->job->user, .stop = stop_of(c)};
+    RT_TRY(no_words(c));
+    RT_TRY(run(&c->config, &hooks, &r));
+    rt_train_result_write(&r, c->config.out, j);
+    return RT_OK;
+}
+
+static rt_status do_train(call *c, rt_json *j) {
+    return train_by(c, j, rt_train_run);
+}
+
+static rt_status do_distill(call *c, rt_json *j) {
+    return train_by(c, j, rt_distill_run);
+}
+
+static rt_status do_average(call *c, rt_json *j) {
+    rt_average_result r;
+    RT_TRY(need_words(c, 1, 64, "runs"));
+    RT_TRY(need("data", c->config.data));
+    RT_TRY(need("out", c->config.out));
+    RT_TRY(rt_average_run(&c->config, c->job->words, c->job->nwords, c->pool,
+                          &(rt_average_hooks){.stop = stop_of(c)}, &r));
+    rt_average_result_write(&r, c->config.out, j);
+    return RT_OK;
+}
+
+static rt_status save_all(rt_assessment **runs, int n) {
+    for (int i = 0; i < n; i++)
+        RT_TRY(rt_assessment_save(runs[i]));
+    return RT_OK;
+}
+
+static rt_status do_eval(call *c, rt_json *j) {
+    rt_assessment **runs = NULL;
+    const int n = c->job->nwords;
+    rt_status st;
+    RT_TRY(need_words(c, 1, 64, "runs"));
+    RT_TRY(need("data", c->config.data));
+    RT_TRY(rt_calloc(&runs, (size_t)n, sizeof *runs));
+    rt_assess_options o = rt_assess_options_of(&c->config);
+    o.stop = stop_of(c);
+    o.command = "rt_job_run(\"eval\")";
+    RT_TRY_GOTO(rt_assess_run(&o, c->job->words, n, c->pool, runs));
+    if (c->config.save)
+        RT_TRY_GOTO(save_all(runs, n));
+    rt_assess_write(runs, n, c->config.data, j);
+done:
+    for (int i = 0; i < n; i++)
+        rt_assessment_destroy(&runs[i]);
+    rt_free(runs);
+    return st;
+}
+
+static rt_status do_calibrate(call *c, rt_json *j) {
+    rt_calibration k;
+    RT_TRY(need_words(c, 1, 1, "run"));
+    rt_calibrate_options o = rt_calibrate_options_of(&c->config);
+    o.run = c->job->words[0];
+    o.pool = c->pool;
+    o.stop = stop_of(c);
+    const rt_status st = rt_calibrate(&k, &o);
+    if (st == RT_OK)
+        rt_calibration_write(&k, j);
+    rt_calibration_deinit(&k);
+    return st;
+}
+
+static rt_status do_report(call *c, rt_json *j) {
+    rt_report_result r;
+    const char *out = c->config.out ? c->config.out : "report.html";
+    RT_TRY(need_words(c, 1, 64, "runs"));
+    const rt_status st = rt_report_write(out, &r, c->job->words, c->job->nwords,
+                                         (rt_report_options){.title = c->config.title});
+    if (st == RT_OK)
+        rt_report_result_write(&r, out, j);
+    rt_report_result_deinit(&r);
+    return st;
+}
+
+static rt_status do_export(call *c, rt_json *j) {
+    rt_model *m = NULL;
+    rt_export_result r = {0};
+    rt_status st;
+    RT_TRY(need_words(c, 1, 1, "run"));
+    RT_TRY(need("out", c->config.out));
+    RT_TRY_GOTO(rt_model_load(&m, c->job->words[0]));
+    rt_export_options o = rt_export_options_of(&c->config);
+    o.pool = c->pool;
+    RT_TRY_GOTO(rt_export_run(m, c->job->words[0], &o, &r));
+    rt_export_result_write(&r, c->config.out, j);
+done:
+    rt_export_result_deinit(&r);
+    rt_model_destroy(&m);
+    return st;
+}
+
+static const struct verb {
+    const char *name;
+    unsigned bit;
+    rt_status (*run)(call *c, rt_json *j);
+} k_verbs[] = {{"train", RT_VERB_TRAIN, do_train},
+               {"distill", RT_VERB_DISTILL, do_distill},
+               {"average", RT_VERB_AVERAGE, do_average},
+               {"eval", RT_VERB_EVAL, do_eval},
+               {"calibrate", RT_VERB_CALIBRATE, do_calibrate},
+               {"report", RT_VERB_REPORT, do_report},
+               {"export", RT_VERB_EXPORT, do_export}};
+
+rt_status rt_api_verb(const char *name, unsigned *bit, int *at) {
+    for (int i = 0; name != NULL && i < RT_COUNT(k_verbs); i++)
+        if (strcmp(k_verbs[i].name, name) == 0) {
+            *bit = k_verbs[i].bit;
+            *at = i;
+            return RT_OK;
+        }
+    RT_FAIL(RT_E_USAGE, "verb \"%.40s\", wanted train, distill, average, eval, calibrate, report or export",
+            name != NULL ? name : "NULL");
+}
+
+/* ---- a call ---- */
+
+/* Applies it if it is one of the kind wanted: a file of settings, or a setting. */
+static rt_status apply_setting(rt_config *c, unsigned verb, const char *text, bool file) {
+    char key[64];
+    RT_FAIL_IF(text == NULL, RT_E_USAGE, "a setting is NULL: wanted key=value");
+    const char *eq = strchr(text, '=');
+    RT_FAIL_IF(eq == NULL || (size_t)(eq - text) >= sizeof key, RT_E_USAGE,
+               "setting \"%.80s\": wanted key=value", text);
+    memcpy(key, text, (size_t)(eq - text));
+    key[eq - text] = '\0';
+    if ((strcmp(key, "config") == 0) != file)
+        return RT_OK;
+    return file ? rt_config_load(c, verb, eq + 1) : rt_config_set(c, verb, key, eq + 1, key, false);
+}
+
+rt_status rt_api_settings(rt_config *c, unsigned verb, const char *const *settings, int n) {
+    RT_FAIL_IF(n < 0 || (n > 0 && settings == NULL), RT_E_USAGE, "%d settings, and no list of them", n);
+    for (int files = 1; files >= 0; files--) /* first config=FILE, as the program reads it: the others win */
+        for (int i = 0; i < n; i++)
+            RT_TRY(apply_setting(c, verb, settings[i], files));
+    return RT_OK;
+}
+
+static rt_status run_verb(call *c, int at, rt_str *json) {
+    const rt_job *job = c->job;
+    const double started = rt_time_now();
+    rt_json j;
+    RT_TRY(rt_api_settings(&c->config, k_verbs[at].bit, job->settings, job->nsettings));
+    RT_TRY(rt_pool_create(&c->pool, c->config.threads > 0 ? (int)c->config.threads : rt_cpu_count()));
+    rt_json_init(&j, json, false);
+    rt_json_object_begin(&j, NULL);
+    rt_json_str(&j, "retort", RT_VERSION);
+    RT_TRY(k_verbs[at].run(c, &j));
+    rt_json_f64(&j, "seconds", rt_time_now() - started);
+    rt_json_object_end(&j);
+    return rt_str_status(json);
+}
+
+/* A job of an older header, which ends earlier. */
+static rt_status widen(rt_job *to, const rt_job *from) {
+    RT_FAIL_IF(from == NULL, RT_E_USAGE, "no job");
+    RT_FAIL_IF(from->size < offsetof(rt_job, words) || from->size > 4096, RT_E_USAGE,
+               "job: size %zu; initialise it with RT_JOB_INIT", from->size);
+    memset(to, 0, sizeof *to);
+    memcpy(to, from, RT_MIN(from->size, sizeof *to));
+    RT_FAIL_IF(to->nmemory < 0 || (to->nmemory > 0 && to->memory == NULL), RT_E_USAGE,
+               "job: %d data sets that are not there", to->nmemory);
+    for (int i = 0; i < to->nmemory; i++)
+        RT_FAIL_IF(to->memory[i].size != sizeof(rt_memory), RT_E_USAGE,
+                   "data set %d: size %zu; initialise it with RT_MEMORY_INIT", i, to->memory[i].size);
+    return RT_OK;
+}
+
+rt_status rt_job_run(const char *verb, const rt_job *job) {
+    unsigned bit;
+    int at = 0;
+    rt_job own;
+    rt_str json;
+    RT_TRY(rt_api_verb(verb, &bit, &at));
+    RT_TRY(widen(&own, job));
+    call c = {.job = &own};
+    rt_str_init(&json);
+    RT_TRY(rt_config_init(&c.config));
+    rt_memory_lend(own.memory, own.nmemory);
+    rt_status st = run_verb(&c, at, &json);
+    rt_memory_lend(NULL, 0);
+    if (st == RT_OK && own.json != NULL) {
+        *own.json = rt_strdup(rt_str_text(&json));
+        st = *own.json != NULL ? RT_OK : RT_E_MEMORY;
+    }
+    rt_pool_destroy(&c.pool);
+    rt_str_deinit(&json);
+    rt_config_deinit(&c.config);
+    return st;
+}
+
+rt_status rt_train(const char *const *settings, int n, const volatile int *stop) {
+    return rt_job_run("train",
+                      &(rt_job){.size = sizeof(rt_job), .settings = settings, .nsettings = n, .stop = stop});
+}
+
+rt_status rt_distill(const char *const *settings, int n, const volatile int *stop) {
+    return rt_job_run("distill",
+                      &(rt_job){.size = sizeof(rt_job), .settings = settings, .nsettings = n, .stop = stop});
+}

@@ -1,0 +1,209 @@
+/*
+ * picture_files.c - which pictures a SPEC or a list of names means, and the class of each.
+ *
+ *     DIR with folders          one folder per class, classes in the order of their names; perhaps under train/ and test/,
+ *                               where test/ may lack classes but have none of its own
+ *     DIR of pictures           no classes: rows to be predicted
+ *     FILE, DIR/PATTERN         the same (* ? [...] in the last part of a path)
+ *
+ * For a model, classes are the model's: a folder is looked up by name. Hidden files are passed over without a word, files
+ * that are neither .png nor .jpg/.jpeg with one.
+ */
+#include "data/data_int.h"
+
+#include "base/alloc.h"
+#include "base/file.h"
+#include "base/log.h"
+
+#include <fnmatch.h>
+#include <string.h>
+#include <strings.h>
+
+void rt_picture_files_deinit(rt_picture_files *f) {
+    rt_names_free(f->path, f->n);
+    rt_names_free(f->classes, f->nclasses);
+    rt_free(f->label);
+    *f = (rt_picture_files){.n = 0};
+}
+
+static bool ends(const char *name, const char *ending) {
+    const size_t n = strlen(name), e = strlen(ending);
+    return n > e && strcasecmp(name + n - e, ending) == 0;
+}
+
+bool rt_picture_is_png(const char *name) {
+    return ends(name, ".png");
+}
+
+bool rt_picture_is_file(const char *name) {
+    return rt_picture_is_png(name) || ends(name, ".jpg") || ends(name, ".jpeg");
+}
+
+static rt_status add(rt_picture_files *f, const char *path, int32_t label) {
+    if (f->n == f->cap) {
+        const size_t old = (size_t)f->cap, cap = old ? old * 2 : 256;
+        RT_TRY(rt_realloc(&f->path, old * sizeof *f->path, cap * sizeof *f->path));
+        RT_TRY(rt_realloc(&f->label, old * sizeof *f->label, cap * sizeof *f->label));
+        f->cap = (int64_t)cap;
+    }
+    f->path[f->n] = rt_strdup(path);
+    if (f->path[f->n] == NULL)
+        return RT_E_MEMORY;
+    f->label[f->n++] = label;
+    return RT_OK;
+}
+
+/* The pictures of one folder whose names match (NULL: all). */
+static rt_status add_folder(rt_picture_files *f, const char *dir, const char *pattern, int32_t label) {
+    char **names = NULL, *path = NULL;
+    int64_t n = 0;
+    const int64_t before = f->n;
+    rt_status st = RT_OK;
+    RT_TRY(rt_dir_list(dir, &names, &n));
+    for (int64_t i = 0; i < n; i++) {
+        if (names[i][0] == '.' || (pattern && fnmatch(pattern, names[i], 0) != 0))
+            continue;
+        if (!rt_picture_is_file(names[i])) {
+            rt_log(RT_LOG_WARN, "%s/%s is passed over: neither .png nor .jpg", dir, names[i]);
+            continue;
+        }
+        RT_TRY_GOTO(rt_path_join(&path, dir, names[i]));
+        RT_TRY_GOTO(add(f, path, label));
+        rt_free(path);
+        path = NULL;
+    }
+    if (f->n == before)
+        RT_FAIL_GOTO(RT_E_INPUT, "%s: no .png and no .jpg file%s%s", dir, pattern ? " is called " : "",
+                     pattern ? pattern : "");
+done:
+    rt_free(path);
+    rt_names_free(names, n);
+    return st;
+}
+
+/* Folders in a directory: sorted names, without hidden ones. */
+static rt_status folders(const char *dir, char ***names, int64_t *n) {
+    int64_t all = 0, kept = 0;
+    rt_status st = RT_OK;
+    RT_TRY(rt_dir_list(dir, names, &all));
+    for (int64_t i = 0; i < all; i++) {
+        char *path = NULL, *name = (*names)[i];
+        bool folder = false;
+        if (st == RT_OK && name[0] != '.' && (st = rt_path_join(&path, dir, name)) == RT_OK)
+            folder = rt_dir_exists(path);
+        rt_free(path);
+        (*names)[i] = NULL;
+        if (folder && kept < RT_CLASSES_MAX)
+            (*names)[kept++] = name;
+        else
+            rt_free(name);
+    }
+    *n = kept;
+    if (st != RT_OK) {
+        rt_names_free(*names, kept);
+        *names = NULL;
+        *n = 0;
+    }
+    return st;
+}
+
+static int64_t find_class(const rt_picture_files *f, const char *name) {
+    for (int64_t k = 0; k < f->nclasses; k++)
+        if (strcmp(f->classes[k], name) == 0)
+            return k;
+    return -1;
+}
+
+/* All pictures under the class folders of dir. */
+static rt_status add_classes(rt_picture_files *f, const char *dir, const rt_data_options *o) {
+    char **here = NULL, *path = NULL;
+    int64_t n = 0;
+    rt_status st = RT_OK;
+    RT_TRY(folders(dir, &here, &n));
+    if (n == 0)
+        RT_FAIL_GOTO(RT_E_INPUT, "%s: no class folders", dir);
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t k = find_class(f, here[i]);
+        if (k < 0 && o->whole)
+            f->labelled = false; /* folders of another kind */
+        else if (k < 0)
+            RT_FAIL_GOTO(RT_E_INPUT, "%s: class '%s' is not among the %s classes", dir, here[i],
+                         o->like ? "model's" : "training");
+        RT_TRY_GOTO(rt_path_join(&path, dir, here[i]));
+        RT_TRY_GOTO(add_folder(f, path, NULL, (int32_t)RT_MAX(k, 0)));
+        rt_free(path);
+        path = NULL;
+    }
+done:
+    rt_free(path);
+    rt_names_free(here, n);
+    return st;
+}
+
+/* The names of the classes: the model's, or of the folders. */
+static rt_status name_classes(rt_picture_files *f, const char *dir, const rt_data_like *like) {
+    if (like == NULL || like->task != RT_TASK_CLASSIFICATION)
+        return folders(dir, &f->classes, &f->nclasses);
+    RT_TRY(rt_calloc(&f->classes, (size_t)like->classes + 1, sizeof *f->classes));
+    for (; f->nclasses < like->classes; f->nclasses++)
+        if ((f->classes[f->nclasses] = rt_strdup(like->class_name[f->nclasses])) == NULL)
+            return RT_E_MEMORY;
+    return RT_OK;
+}
+
+static rt_status add_two(rt_picture_files *f, const char *train, const char *test, const rt_data_options *o) {
+    f->labelled = f->two = true;
+    RT_TRY(name_classes(f, train, o->like));
+    if (!o->test_only || o->whole)
+        RT_TRY(add_classes(f, train, o));
+    f->train = o->whole ? 0 : f->n;
+    return add_classes(f, test, o);
+}
+
+static rt_status add_directory(rt_picture_files *f, const char *dir, const rt_data_options *o) {
+    char *train = NULL, *test = NULL, **names = NULL;
+    int64_t n = 0;
+    rt_status st = RT_OK;
+    RT_TRY_GOTO(rt_path_join(&train, dir, "train"));
+    RT_TRY_GOTO(rt_path_join(&test, dir, "test"));
+    if (rt_dir_exists(train) && rt_dir_exists(test)) {
+        st = add_two(f, train, test, o);
+        goto done;
+    }
+    const char *at = rt_dir_exists(train) ? train : dir;
+    RT_TRY_GOTO(folders(at, &names, &n));
+    if (n == 0) {
+        st = add_folder(f, at, NULL, 0);
+        goto done;
+    }
+    f->labelled = true;
+    RT_TRY_GOTO(name_classes(f, at, o->like));
+    st = add_classes(f, at, o);
+done:
+    rt_names_free(names, n);
+    rt_free(train);
+    rt_free(test);
+    return st;
+}
+
+static rt_status add_pattern(rt_picture_files *f, const char *path) {
+    const char *slash = strrchr(path, '/');
+    char *dir = slash ? rt_strdup(path) : rt_strdup(".");
+    if (dir == NULL)
+        return RT_E_MEMORY;
+    if (slash)
+        dir[RT_MAX(slash - path, 1)] = 0;
+    rt_status st = add_folder(f, dir, slash ? slash + 1 : path, 0);
+    rt_free(dir);
+    return st;
+}
+
+rt_status rt_picture_files_find(rt_picture_files *f, const char *path, const rt_data_options *o) {
+    if (rt_dir_exists(path))
+        return add_directory(f, path, o);
+    if (!rt_file_exists(path) && strpbrk(path, "*?["))
+        return add_pattern(f, path);
+    RT_FAIL_IF(!rt_picture_is_file(path), RT_E_INPUT, "%s: neither a directory nor a .png or .jpg file%s", path,
+               rt_file_exists(path) ? "" : "; it is not there");
+    return add(f, path, 0);
+}

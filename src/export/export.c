@@ -1,0 +1,73 @@
+/*
+ * export.c - the list of formats.
+ */
+#include "export/export_int.h"
+#include <stdio.h>
+#include <string.h>
+
+#define RT_EXPORT(name, meaning)                                                                             \
+    rt_status rt_export_##name(const rt_model *m, const char *run, const rt_export_options *o,               \
+                               rt_export_result *r);
+#include "export/exports.def"
+#undef RT_EXPORT
+
+static const rt_export_format k_formats[] = {
+#define RT_EXPORT(name, meaning) {#name, meaning, rt_export_##name},
+#include "export/exports.def"
+#undef RT_EXPORT
+};
+
+int rt_export_list(const rt_export_format **out) {
+    *out = k_formats;
+    return (int)RT_COUNT(k_formats);
+}
+
+rt_status rt_export_run(const rt_model *m, const char *run, const rt_export_options *o, rt_export_result *r) {
+    *r = (rt_export_result){0};
+    rt_str_init(&r->outputs);
+    for (size_t i = 0; i < RT_COUNT(k_formats); i++)
+        if (o->format == NULL || strcmp(o->format, k_formats[i].name) == 0)
+            return k_formats[i].write(m, run, o, r);
+    RT_FAIL(RT_E_USAGE, "--format: \"%.40s\" is not known, wanted %s", o->format, k_formats[0].name);
+}
+
+rt_export_options rt_export_options_of(const rt_config *c) {
+    return (rt_export_options){.format = c->format,
+                               .out = c->out,
+                               .outputs = c->outputs,
+                               .opset = (int)c->opset,
+                               .no_fold = !c->fold,
+                               .raw = c->raw,
+                               .data = c->data};
+}
+
+void rt_export_result_write(const rt_export_result *r, const char *out, rt_json *j) {
+    rt_json_str(j, "file", out);
+    rt_json_i64(j, "bytes", r->bytes);
+    rt_json_i64(j, "opset", r->opset);
+    rt_json_array_begin(j, "outputs");
+    for (const char *p = rt_str_text(&r->outputs); *p != '\0';) {
+        char name[64];
+        const size_t n = strcspn(p, ",");
+        snprintf(name, sizeof name, "%.*s", (int)n, p);
+        rt_json_str(j, NULL, name);
+        p += n + (p[n] == ',');
+    }
+    rt_json_array_end(j);
+    rt_json_f64(j, "max_abs_difference", r->max_abs_difference);
+    rt_json_i64(j, "rows_checked", r->rows_checked);
+    rt_json_str(j, "rows_from", r->rows_from);
+}
+
+void rt_export_result_deinit(rt_export_result *r) {
+    rt_str_deinit(&r->outputs);
+}
+
+#if !RT_WITH_ONNX
+rt_status rt_export_onnx(const rt_model *m, const char *run, const rt_export_options *o,
+                         rt_export_result *r) {
+    (void)m, (void)run, (void)o, (void)r;
+    RT_FAIL(RT_E_UNSUPPORTED, "this program was built without ONNX (packages libprotobuf-c-dev, "
+                              "protobuf-c-compiler and libonnx-dev)");
+}
+#endif

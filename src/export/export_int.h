@@ -1,0 +1,18 @@
+/*
+ * export_int.h - what the files of this module share.
+ */
+#ifndef RT_EXPORT_EXPORT_INT_H
+#define RT_EXPORT_EXPORT_INT_H
+
+#include "export/export.h"
+#include "export/onnx/onnx.h"
+#include "train/train.h"
+
+/* Raw outputs of all members for raw rows x (N, row...): (members, N, outputs). */
+rt_onnx_val rt_onnx_network(rt_onnx *o, const rt_model *m, rt_onnx_val x, bool fold);
+/* The answers by name, or all that the model has (chosen NULL), as outputs of the file; list gets their names.
+ * raw: without the decision of `calibrate`. */
+rt_status rt_onnx_answers(rt_onnx *o, const rt_model *m, rt_onnx_val z, const char *chosen, bool raw,
+                          rt_str *list) RT_MUST_CHECK;
+
+#endif

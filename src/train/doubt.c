@@ -1,0 +1,134 @@
+/*
+ * doubt.c - says plainly when training was in vain.
+ *
+ *     worse than nothing   on held-out rows the kept weights are worse than someone who saw the training targets only:
+ *                          of a regression, NLL above that of N(mean, deviation^2), or squared error above that of the mean;
+ *                          of a classification, NLL above that of frequencies (n_c + 1) / (n + K)
+ *     lost                 the training loss of the last epoch is tenfold its lowest: above it by more than
+ *                          9 max(|lowest|, 0.1)
+ *
+ * A fall of the temperature changes the scale of the loss: the lowest is that since then.
+ */
+#include "base/alloc.h"
+#include "train/train_int.h"
+#include <math.h>
+#include <stdio.h>
+
+static double target_of(const rt_trainer *t, int64_t i) {
+    return (double)t->valid.part->target[t->valid.index[i]];
+}
+
+/* Mean square of the distance to the training mean, in deviations. */
+static double mean_square(const rt_trainer *t) {
+    double sum = 0;
+    for (int64_t i = 0; i < t->valid.n; i++) {
+        const double z = (target_of(t, i) - t->model->target_mean) / t->model->target_std;
+        sum += z * z;
+    }
+    return sum / (double)t->valid.n;
+}
+
+static double gaussian_baseline(const rt_trainer *t) {
+    const double half_ln_2pi = 0.91893853320467274178;
+    return 0.5 * mean_square(t) + log(t->model->target_std) + half_ln_2pi;
+}
+
+/* Sums of squared errors go where the accuracies of a classification would. */
+static void take_errors(void *user, int network, int64_t row, int64_t n, const float *y, int64_t stride) {
+    rt_trainer *t = user;
+    const int members = rt_student_members(t->ship->student);
+    const int64_t k = rt_model_outputs(t->ship);
+    for (int64_t i = 0; i < n; i++, y += k) {
+        double mean = 0;
+        rt_model_answer(t->ship, y, stride, t->valid_y);
+        for (int m = 0; m < members; m++)
+            mean += (double)t->valid_y[m * k] / members;
+        const double z = (mean - target_of(t, row + i)) / t->model->target_std;
+        t->valid_accuracy[network] += z * z;
+    }
+}
+
+static rt_status count_errors(rt_trainer *t, bool *worse) {
+    for (int m = 0; m < t->members; m++) {
+        t->blocks[m] = rt_model_block(t->ship, m);
+        t->valid_accuracy[m] = 0;
+    }
+    RT_TRY(rt_predictor_run(t->predictor, &t->valid, t->blocks, t->members, take_errors, t,
+                            NULL));
+    const double nothing = mean_square(t) * (double)t->valid.n;
+    for (int m = 0; m < t->members; m++) {
+        worse[m] = worse[m] || t->valid_accuracy[m] > nothing;
+        t->valid_accuracy[m] = NAN;
+    }
+    return RT_OK;
+}
+
+static rt_status class_baseline(const rt_trainer *t, double *out) {
+    const int64_t k = rt_dataset_classes(t->data), n = t->labelled.n;
+    double *count, sum = 0;
+    RT_TRY(rt_calloc(&count, (size_t)k, sizeof *count));
+    for (int64_t i = 0; i < n; i++)
+        count[t->labelled.part->label[t->labelled.index[i]]]++;
+    for (int64_t i = 0; i < t->valid.n; i++)
+        sum -= log((count[t->valid.part->label[t->valid.index[i]]] + 1) / (double)(n + k));
+    *out = sum / (double)t->valid.n;
+    rt_free(count);
+    return RT_OK;
+}
+
+void rt_trainer_lowest(rt_trainer *t) {
+    rt_progress_state *at = &t->at;
+    const bool anew = at->epoch == t->phases[t->phase].first ||
+                      rt_trainer_temperature(t, rt_trainer_last_step(t, at->epoch - 1)) >
+                          rt_trainer_temperature(t, rt_trainer_last_step(t, at->epoch));
+    for (int m = 0; m < t->members; m++) {
+        const double loss = at->loss_sum[m] / (double)t->epoch_rows;
+        if (anew || loss < at->lowest[m])
+            at->lowest[m] = loss;
+    }
+}
+
+/* Which networks are worse than nothing; baseline: the NLL of that. */
+static rt_status judge(rt_trainer *t, bool *worse, double *baseline) {
+    *baseline = NAN;
+    if (t->valid.n == 0 || t->at.step == 0)
+        return RT_OK;
+    if (t->regression)
+        *baseline = gaussian_baseline(t);
+    else
+        RT_TRY(class_baseline(t, baseline));
+    for (int m = 0; m < t->members; m++)
+        worse[m] = t->at.kept_loss[m] > *baseline;
+    return t->regression ? count_errors(t, worse) : RT_OK;
+}
+
+rt_status rt_trainer_doubt(rt_trainer *t, char out[RT_DOUBT_MAX]) {
+    bool *worse;
+    int nworse = 0, lost = 0, n = 0;
+    double baseline;
+    out[0] = 0;
+    RT_TRY(rt_calloc(&worse, (size_t)t->members, sizeof *worse));
+    const rt_status st = judge(t, worse, &baseline);
+    for (int m = 0; m < t->members && t->at.step > 0; m++) {
+        const double last = t->at.loss_sum[m] / (double)t->epoch_rows, lowest = t->at.lowest[m];
+        nworse += worse[m];
+        lost += last > lowest + 9 * fmax(fabs(lowest), 0.1);
+    }
+    rt_free(worse);
+    RT_TRY(st);
+    const char *of = t->members == 1 ? "" : "s";
+    if (nworse > 0)
+        n = snprintf(out, RT_DOUBT_MAX,
+                     "%d of %d network%s answer%s held-out rows worse than the %s of the training rows alone "
+                     "(NLL of all %.4g, without a network %.4g)",
+                     nworse, t->members, of, t->members == 1 ? "s" : "",
+                     t->regression ? "mean and deviation" : "class frequencies",
+                     rt_mean(t->at.kept_loss, t->members), baseline);
+    if (lost > 0)
+        n += snprintf(out + n, (size_t)(RT_DOUBT_MAX - n),
+                      "%sthe training loss of %d of %d network%s rose more than tenfold", n > 0 ? "; " : "",
+                      lost, t->members, of);
+    if (n > 0)
+        snprintf(out + n, (size_t)(RT_DOUBT_MAX - n), "; try a lower --lr, --clip-norm 1 or more --epochs");
+    return RT_OK;
+}

@@ -1,0 +1,58 @@
+#!/bin/sh
+# retort export: files that check themselves, names that are refused, nothing half written.
+. "$(dirname "$0")/tap.inc"
+if ! "$RETORT" export --help | grep -q onnx; then
+    ok 1 "export has a help"
+fi
+run train --data spiral:n=300 --arch mlp:16 --members 3 --epochs 4 --out teacher --quiet
+run export teacher --out teacher.onnx --json
+if grep -q 'built without ONNX' err; then
+    ok 0 "a program without ONNX says so"
+    finish
+    exit
+fi
+expect 0 "checked on 64 rows (held-out rows)" "an ensemble becomes one file, checked on rows it held out"
+check "JSON names the outputs" grep -q '"outputs":\["probs","label","confidence","entropy","expected_entropy","mutual_information","epkl","member_probs"\]' out
+grep -oE '"max_abs_difference":[0-9.e-]+' out | cut -d: -f2 >difference
+check "the difference is small" awk '{ exit !($1 < 1e-5) }' difference
+check "weights have their names" grep -q 'members.2.layers.1.weight' teacher.onnx
+for method in kd end2 proxy-end2 be-head be-knowledge latent-be hydra; do
+    run distill --teacher teacher --data spiral:n=300 --arch mlp:16 --method $method --epochs 4 --out student --quiet --force
+    run export student --out student.onnx
+    expect 0 "checked on 64 rows" "$method is exported"
+done
+run export teacher --out a.onnx --opset 13 --outputs label,mutual_information
+expect 0 "outputs label,mutual_information" "chosen outputs, an older opset"
+cp a.onnx before.onnx
+run export teacher --out a.onnx --outputs label,colour
+expect 2 "\"colour\" is not known; this model has probs, label" "an unknown output is refused, with the known ones"
+run export teacher --out a.onnx --outputs mean
+expect 2 "there is no mean: the model is a classifier" "what the model cannot say is refused"
+run export teacher --out a.onnx --opset 12
+expect 2 "13 to 17" "an opset that is too old is refused"
+run export teacher --out a.onnx --format csv
+expect 2 "is not known, wanted onnx" "an unknown format is refused"
+check "the file that was there is as it was" cmp a.onnx before.onnx
+run export teacher
+expect 2 "--out" "where to is asked for"
+run export nothere --out b.onnx
+expect 3 "nothere" "a run that is not there"
+run export teacher --out missing/b.onnx
+check "a directory that is not there is an error" test "$rc" -ne 0
+(ulimit -f 1; "$RETORT" export teacher --out small.onnx >out 2>err)
+rc=$?
+check "a full disk is an error" test "$rc" -eq 1
+check "and leaves nothing" test -z "$(ls | grep small)"
+run distill --teacher teacher --data spiral:n=300 --arch mlp:16 --method kd --epochs 2 --out kd --quiet
+run export kd --out kd.onnx --outputs probs,mutual_information
+expect 2 "a single network has no knowledge uncertainty" "knowledge of a single network is refused"
+printf 'x,y\n' >t.csv
+awk 'BEGIN { for (i = 0; i < 120; i++) printf "%g,%g\n", i / 10, 50 + 3 * i + (i * 7919) % 13 }' >>t.csv
+run train --data csv:t.csv,target=y,task=regression --arch mlp:8 --members 2 --epochs 5 --out line --quiet
+run export line --out line.onnx
+expect 0 "mean,variance,data_variance,knowledge_variance" "a regression is exported"
+run export line --out line2.onnx --outputs probs
+expect 2 "there is no probs: the model is a regression" "asked for classes it says what it is"
+run export line/member-001.safetensors --out one.onnx
+expect 0 "a model file does not say which rows were held out" "a model file is checked on drawn rows"
+finish

@@ -1,0 +1,92 @@
+#!/bin/sh
+# Asked to stop, every long part of the program does so within two seconds, in good order; asked twice, at once.
+. "$(dirname "$0")/tap.inc"
+now() { date +%s%N; }
+
+# stopped DELAY CODE DESCRIPTION ARGS...: SIGTERM after DELAY seconds; the code, and the time it took.
+stopped() {
+    delay=$1
+    code=$2
+    what=$3
+    shift 3
+    "$RETORT" "$@" >out 2>err </dev/null &
+    pid=$!
+    sleep "$delay"
+    alive=1
+    kill -TERM $pid 2>/dev/null || alive=0
+    from=$(now)
+    wait $pid
+    rc=$?
+    took=$((($(now) - from) / 1000000))
+    check "$what: still at work when asked" test $alive -eq 1
+    expect "$code" "" "$what: code $code"
+    check "$what: within two seconds (it took $took ms)" test $took -lt 2500
+    check "$what: without the alarm's help" sh -c '! grep -q "ended where it could not stop" err'
+}
+
+# An .xz that takes long to unpack: noise compresses badly. As large as CIFAR-10 is.
+if command -v xz >/dev/null && command -v python3 >/dev/null; then
+    mkdir cifar plain
+    python3 - <<'P'
+import random
+r = random.Random(1)
+fewer = bytes(i & 0xfc for i in range(256))
+rows = [bytes([i % 10]) + r.randbytes(3072).translate(fewer) for i in range(8000)]
+open("cifar/one.bin", "wb").write(b"".join(rows))
+for name in ["data_batch_%d.bin" % i for i in range(1, 6)] + ["test_batch.bin"]:
+    open("plain/" + name, "wb").write(b"".join(rows[:300]))
+P
+    xz -0 -T1 --memlimit=64MiB cifar/one.bin
+    for name in data_batch_1 data_batch_2 data_batch_3 data_batch_4 data_batch_5 test_batch; do cp cifar/one.bin.xz cifar/$name.bin.xz; done
+    stopped 0.3 4 "train, unpacking .xz" train --data cifar10:cifar --arch mlp:8 --epochs 1 --out x --quiet
+    check "train, unpacking .xz: nothing is called saved" sh -c '! grep -q "state saved" err'
+
+    # One step that lasts many seconds. What is saved is the place before it.
+    big="--data cifar10:plain --arch wrn:16,4 --batch 512 --epochs 1 --threads 1 --quiet"
+    stopped 5 4 "train, within a step" train $big --out big
+    check "train, within a step: it was the first one" grep -q "after step 0; state saved" err
+    check "train, within a step: a checkpoint" test -s big/checkpoint.safetensors
+
+    # Stopped anywhere, again and again: the same bits as in one go, batch statistics included.
+    for members in 1 3; do
+        cut="--data cifar10:plain --arch wrn:10,1 --members $members --batch 128 --epochs 2 --limit 600 --threads 2 --quiet"
+        run train $cut --out whole$members
+        times=0
+        rc=1
+        for delay in 0.6 0.8 1 1.3 1.6 2 3 4 6 8 12 60; do
+            [ $rc -eq 0 ] && break
+            "$RETORT" train $cut --out cut$members --resume >out 2>err </dev/null &
+            pid=$!
+            sleep "$delay" &
+            wait=$!
+            while kill -0 $pid 2>/dev/null && kill -0 $wait 2>/dev/null; do sleep 0.1; done
+            kill -TERM $pid 2>/dev/null && times=$((times + 1))
+            wait $pid
+            rc=$?
+            kill $wait 2>/dev/null
+        done
+        check "$members members, stopped $times times: finished" test $rc -eq 0 -a $times -gt 0
+        check "$members members, stopped $times times: the bits of one go" sh -c "cd cut$members && for f in *.safetensors; do cmp \$f ../whole$members/\$f || exit 1; done"
+    done
+else
+    echo "skipped: no xz or python3 to make large data"
+fi
+
+run train --data spiral:n=2000 --arch mlp:8 --epochs 1 --out run --quiet
+stopped 2 4 "eval --bootstrap" eval run --data spiral:n=2000 --bootstrap 1000000 --quiet
+check "eval --bootstrap: nothing is stored" sh -c '! grep -q evaluation run/metrics.json'
+
+# The second signal ends it at once, whatever it does; what was saved before stays good.
+small="--data spiral:n=200 --arch mlp:16 --epochs 100000 --quiet --checkpoint-every 0"
+"$RETORT" train $small --out twice >out 2>err </dev/null &
+pid=$!
+while [ ! -s twice/checkpoint.safetensors ]; do sleep 0.1; done
+kill -INT $pid 2>/dev/null # ignored by a background job of this shell
+kill -TERM $pid
+kill -TERM $pid 2>/dev/null
+wait $pid
+rc=$?
+check "two signals: stopped or killed, nothing else" test $rc -eq 4 -o $rc -eq 143
+run train --out twice --resume --quiet --stop-after 1
+check "two signals: the checkpoint is good" test $rc -eq 4
+finish

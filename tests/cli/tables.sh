@@ -1,0 +1,70 @@
+#!/bin/sh
+# Tables as people have them: what columns become, and predicting rows whose columns stand in another order or have no target.
+. "$(dirname "$0")/tap.inc"
+
+awk 'BEGIN { srand(3); print "\"id\";age; city;since;kind"; for (i = 0; i < 240; i++) { k = int(i / 80);
+    age = rand() < 0.1 ? "" : int(20 + 15 * k + 8 * rand()); city = substr("BernOsloRiga", 4 * int(3 * rand()) + 1, 4);
+    printf "%d;%s;%s;20%02d-%02d-%02d;%s\r\n", i, age, city, 10 + k, 1 + i % 12, 1 + i % 28, substr("abc", k + 1, 1) } }' >raw.csv
+data=csv:raw.csv,drop=id
+
+run data $data
+check "each column and what it becomes" grep -q 'age .*number; gaps: .*(median); marked where missing' out
+check "categories by name" grep -q 'city .*one-hot: Bern, Oslo, Riga' out
+check "dates" grep -q 'since .*date: years, time of year, weekday' out
+check "dropped columns" grep -q 'id .*nothing (dropped)' out
+run data $data --json
+check "and as JSON" grep -q '"city=Bern", *"city=Oslo"\|"city=Bern",' out
+
+run train --data $data --arch mlp:16 --members 2 --epochs 40 --batch 16 --lr 0.01 --optimiser adam --out run --quiet
+check "trains" test "$rc" -eq 0
+# all rows, without the target, columns in another order, commas instead of semicolons
+awk -F';' 'NR == 1 { print "since,age,city"; next } { print $4 "," $2 "," $3 }' raw.csv >new.csv
+awk -F';' 'NR == 1 { print "city,since,age"; next } { print $3 "," $4 "," $2 }' raw.csv >newer.csv
+run predict run --data csv:new.csv --out new-out.csv
+check "predicts rows without a target" test "$(wc -l <new-out.csv)" -eq 241
+run predict run --data csv:newer.csv --out newer-out.csv
+check "columns in another order: the same numbers" cmp new-out.csv newer-out.csv
+run predict run --data $data,target=none --out raw-out.csv
+check "and the same as of the file it was trained on" cmp new-out.csv raw-out.csv
+check "most rows right" awk -F, 'NR > 1 { n += $2 == int((NR - 2) / 80) } END { exit n < 200 }' new-out.csv
+printf 'since,age,city\n,,Paris\n2031-01-01,1e6,\n' >odd.csv
+run predict run --data csv:odd.csv
+check "gaps and categories never seen" test "$rc" -eq 0
+
+printf 'since,age,town\n2010-01-01,33,Bern\n' >wrong.csv
+run predict run --data csv:wrong.csv
+expect 3 "missing: city; unknown: town" "both kinds of wrong columns are named"
+printf 'since,age,city\n2010-01-01,old,Bern\n' >wrong.csv
+run predict run --data csv:wrong.csv
+expect 3 "line 2, column 2 (age): 'old' is not a number" "a text where the model knows numbers"
+printf 'since,age,city,kind\n2010-01-01,33,Bern,d\n' >wrong.csv
+run eval run --data csv:wrong.csv,test=1
+expect 3 "no class 'd'" "a class the model has not"
+run eval run --data $data
+check "evaluates" test "$rc" -eq 0
+run distill --teacher run --data $data,seed=5 --arch mlp:8 --epochs 2 --out student --quiet
+check "distils, with the teacher's columns" test "$rc" -eq 0
+run eval run student --data $data
+check "both in one table" grep -q student out
+
+# 285 of one class and 15 of the other, which overlap: unweighted, nearly all rows are the first
+awk 'BEGIN { srand(5); print "x,kind"; for (i = 0; i < 300; i++) { rare = i >= 285;
+    print rand() + rand() + rand() + 0.7 * rare "," (rare ? "rare" : "usual") } }' >rare.csv
+how="--data csv:rare.csv,test=0 --arch mlp:8 --epochs 60 --batch 30 --lr 0.01 --optimiser adam --keep last --quiet"
+run train $how --out plain
+run train $how --class-weights balanced --out balanced
+for one in plain balanced; do
+    run predict $one rare.csv
+    cp out $one.csv
+done
+check "unweighted, rare rows are lost" awk -F, 'NR > 1 { n += $3 == "rare" } END { exit n > 15 }' plain.csv
+check "balanced, most of them are found" awk -F, 'NR > 286 { n += $3 == "rare" } END { exit n < 9 }' balanced.csv
+run train --data csv:rare.csv,target=x --arch mlp:4 --class-weights balanced --out none
+expect 2 "has no classes" "weights of classes that are not there"
+run distill --teacher plain --data csv:rare.csv --class-weights balanced --out none
+expect 2 "does not look at labels" "weights that nothing would use"
+
+awk 'BEGIN { print "note,y"; for (i = 0; i < 50; i++) print "remark no. " i " of this day," i }' >prose.csv
+run train --data csv:prose.csv --arch mlp:4 --out prose
+expect 3 "leave it out with drop=note" "prose is refused with advice"
+finish
