@@ -4,7 +4,7 @@
 #ifndef RT_API_API_INT_H
 #define RT_API_API_INT_H
 
-#include "train/train.h"
+#include "config/config.h"
 
 rt_status rt_api_verb(const char *name, unsigned *bit, int *at) RT_MUST_CHECK;
 rt_status rt_api_settings(rt_config *c, unsigned verb, const char *const *settings, int n) RT_MUST_CHECK;

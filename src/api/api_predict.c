@@ -7,7 +7,7 @@
 #include "base/alloc.h"
 #include "base/size.h"
 #include "eval/eval.h"
-#include "train/train.h"
+#include "model/model.h"
 #include <math.h>
 #include <string.h>
 

@@ -14,6 +14,9 @@
 #define RT_ASSESS_ASSESS_H
 
 #include "base/json.h"
+#include "config/config.h"
+#include "model/model.h"
+#include "model/run.h"
 #include "train/train.h"
 
 enum { RT_ASSESS_OOD_MAX = 16, RT_ASSESS_NAME_MAX = 48 };

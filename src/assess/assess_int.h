@@ -11,6 +11,7 @@
 
 #include "assess/assess.h"
 #include "base/arena.h"
+#include "distort/distort.h"
 #include "eval/eval.h"
 
 enum { RT_ASSESS_DISTORT_MAX = 64, RT_ASSESS_REASON_MAX = 256 };

@@ -16,6 +16,7 @@
 #include "assess/assess_int.h"
 #include "base/alloc.h"
 #include "base/rng.h"
+#include "plan/plan.h"
 #include <math.h>
 #include <string.h>
 

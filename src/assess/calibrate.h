@@ -6,6 +6,9 @@
 #define RT_ASSESS_CALIBRATE_H
 
 #include "base/json.h"
+#include "config/config.h"
+#include "model/model.h"
+#include "model/run.h"
 #include "train/train.h"
 
 typedef struct rt_calibrate_options {

@@ -15,6 +15,9 @@
 #include "align/align.h"
 #include "base/json.h"
 #include "base/rng.h"
+#include "config/config.h"
+#include "model/model.h"
+#include "model/run.h"
 #include "train/train.h"
 #include <string.h>
 

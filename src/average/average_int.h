@@ -6,6 +6,7 @@
 
 #include "average/average.h"
 #include "base/json.h"
+#include "plan/plan.h"
 
 /* A value whose sums per channel are taken. */
 typedef struct rt_tap {

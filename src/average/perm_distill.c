@@ -9,6 +9,7 @@
  */
 #include "average/perm.h"
 #include "base/alloc.h"
+#include "step/step.h"
 #include <math.h>
 #include <string.h>
 

@@ -8,6 +8,7 @@
 #include "average/perm.h"
 #include "base/alloc.h"
 #include "plan/optim.h"
+#include "plan/plan.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -9,6 +9,9 @@
 #define RT_CLI_CLI_H
 
 #include "base/json.h"
+#include "config/config.h"
+#include "data/data.h"
+#include "step/step.h"
 #include "train/train.h"
 
 /* ---- the terminal (term.c) ---- */

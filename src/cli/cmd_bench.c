@@ -21,6 +21,8 @@
 #include "base/size.h"
 #include "base/timer.h"
 #include "cli/cli.h"
+#include "model/predictor.h"
+#include "perturb/perturb.h"
 #include <stdlib.h>
 #include <string.h>
 

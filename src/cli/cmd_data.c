@@ -6,6 +6,8 @@
  */
 #include "base/alloc.h"
 #include "cli/cli.h"
+#include "distort/distort.h"
+#include "model/run.h"
 #include <stdio.h>
 #include <string.h>
 

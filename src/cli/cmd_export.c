@@ -3,6 +3,7 @@
  */
 #include "cli/cli.h"
 #include "export/export.h"
+#include "model/model.h"
 
 static rt_status print_json(rt_cli *c, const rt_export_result *r) {
     rt_json j;

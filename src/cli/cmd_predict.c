@@ -21,6 +21,7 @@
 #include "cli/cli.h"
 #include "eval/eval.h"
 #include "io/io.h"
+#include "model/model.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

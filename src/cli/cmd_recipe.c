@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/timer.h"
 #include "cli/cli.h"
+#include "model/run.h"
 #include "recipe/recipe.h"
 #include <math.h>
 #include <stdio.h>

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "cli/cli.h"
+#include "model/run.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "cli/cli.h"
 #include "eval/eval.h"
+#include "model/model.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

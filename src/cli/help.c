@@ -6,6 +6,7 @@
 #include "average/average.h"
 #include "cli/cli.h"
 #include "distill/distill.h"
+#include "distort/distort.h"
 #include "kern/kern.h"
 #include "perturb/perturb.h"
 #include <stdio.h>

@@ -9,6 +9,8 @@
  */
 #include "base/alloc.h"
 #include "cli/cli.h"
+#include "model/model.h"
+#include "model/run.h"
 #include <string.h>
 
 static rt_status open_valid(cli_input *in, const rt_config *k, const char *run, const rt_model *m,

@@ -11,13 +11,13 @@
 #include "base/arena.h"
 #include "base/rng.h"
 #include "data/data.h"
+#include "data/picture.h"
 #include "io/io.h"
 
 #include <pthread.h>
 
 enum { RT_SPEC_OPTIONS = 16, RT_SPEC_PATHS = 2, RT_DATASET_BLOCKS = 16, RT_CLASSES_MAX = 65536 };
 static const size_t rt_data_file_max = (size_t)16 << 30;
-static const int64_t rt_image_pixels_max = 64000000;
 
 /* "kind:path,path,key=value,..." */
 typedef struct rt_spec {
@@ -103,15 +103,6 @@ typedef rt_status (*rt_source_load)(rt_dataset *d, const rt_spec *s, rt_data_opt
 /* DIR/stem, DIR/stem.gz or DIR/stem.xz, whichever exists; *out NULL if none does. rt_alloc'ed. */
 rt_status rt_find_packed(char **out, const char *dir, const char *stem) RT_MUST_CHECK;
 
-/* A decoded picture: c (1 or 3), h, w planes. */
-typedef struct rt_picture {
-    int64_t c, h, w;
-    uint8_t *data; /* rt_alloc'ed */
-} rt_picture;
-rt_status rt_png_decode(rt_picture *out, const uint8_t *src, size_t n, const char *name) RT_MUST_CHECK;
-rt_status rt_jpeg_decode(rt_picture *out, const uint8_t *src, size_t n, const char *name) RT_MUST_CHECK;
-bool rt_picture_size(rt_picture *out, const uint8_t *src, size_t n); /* without the data; false: no header */
-
 /* Pictures to be read, those of the training part first. */
 typedef struct rt_picture_files {
     char **path;
@@ -124,21 +115,10 @@ typedef struct rt_picture_files {
 /* Adds what a path means: a file, a pattern, a directory. */
 rt_status rt_picture_files_find(rt_picture_files *f, const char *path, const rt_data_options *o) RT_MUST_CHECK;
 void rt_picture_files_deinit(rt_picture_files *f);
-bool rt_picture_is_file(const char *name); /* by its ending */
-bool rt_picture_is_png(const char *name);
-/* Interleaved pixels to planes: (h, w, c) -> (c, h, w). */
-rt_status rt_picture_from_pixels(rt_picture *out, const uint8_t *pixels, int64_t c, int64_t h,
-                                 int64_t w) RT_MUST_CHECK;
-
-/* Bilinear, pixel centres aligned at half; a shrink by whole factors averages boxes. dst and src differ. */
-void rt_plane_resize(float *dst, int64_t dh, int64_t dw, const float *src, int64_t sh, int64_t sw);
 
 bool rt_augment_any(const rt_augment *a);
 /* One image (c, h, w), u8 or f32, to floats: the augmentation of row number `source` in this epoch. */
 void rt_augment_image(const rt_augment *a, uint64_t seed, int64_t epoch, int64_t source, rt_shape row,
                       const uint8_t *u8, const float *f32, float *dst);
-/* Pixel values 0..255 as floats in [0, 1]. */
-void rt_pixels_to_f32(float *dst, const uint8_t *src, int64_t n);
-const float *rt_pixel_table(void);
 
 #endif

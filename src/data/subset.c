@@ -41,6 +41,12 @@ void rt_subset_deinit(rt_subset *s) {
     *s = (rt_subset){.part = NULL};
 }
 
+void rt_part_free(rt_part *p) {
+    rt_free((void *)(uintptr_t)p->u8);
+    rt_free((void *)(uintptr_t)p->f32);
+    *p = (rt_part){.n = 0};
+}
+
 typedef struct moments {
     double mean, m2, min, max, n;
 } moments;

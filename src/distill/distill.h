@@ -15,7 +15,6 @@
 
 #include "eval/eval.h"
 #include "nn/nn.h"
-#include "perturb/perturb.h"
 
 /* ---- students ---- */
 typedef struct rt_student_config {
@@ -142,7 +141,7 @@ double rt_method_temperature(double t0, double anneal, double progress);
 typedef struct rt_distill_config {
     const rt_student *student;
     const rt_objective *objective;
-    const rt_perturb *perturb; /* NULL: none */
+    const struct rt_perturb *perturb; /* perturb/perturb.h; NULL: none */
     bool regression;
     int teachers; /* Mt; 0: none */
     const rt_net *

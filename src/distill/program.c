@@ -11,6 +11,7 @@
  * Stored teacher outputs are an input instead.
  */
 #include "distill/distill_int.h"
+#include "perturb/perturb.h"
 #include <string.h>
 
 typedef struct builder {

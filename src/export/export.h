@@ -4,7 +4,9 @@
 #ifndef RT_EXPORT_EXPORT_H
 #define RT_EXPORT_EXPORT_H
 
-#include "train/train.h"
+#include "base/json.h"
+#include "config/config.h"
+#include "model/model.h"
 
 typedef struct rt_export_options {
     const char *format;  /* NULL: onnx */

@@ -6,7 +6,7 @@
 
 #include "export/export.h"
 #include "export/onnx/onnx.h"
-#include "train/train.h"
+#include "model/run.h"
 
 /* Raw outputs of all members for raw rows x (N, row...): (members, N, outputs). */
 rt_onnx_val rt_onnx_network(rt_onnx *o, const rt_model *m, rt_onnx_val x, bool fold);

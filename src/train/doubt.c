@@ -22,7 +22,7 @@ static double target_of(const rt_trainer *t, int64_t i) {
 static double mean_square(const rt_trainer *t) {
     double sum = 0;
     for (int64_t i = 0; i < t->valid.n; i++) {
-        const double z = (target_of(t, i) - t->model->target_mean) / t->model->target_std;
+        const double z = (target_of(t, i) - rt_model_target_mean(t->model)) / rt_model_target_std(t->model);
         sum += z * z;
     }
     return sum / (double)t->valid.n;
@@ -30,20 +30,20 @@ static double mean_square(const rt_trainer *t) {
 
 static double gaussian_baseline(const rt_trainer *t) {
     const double half_ln_2pi = 0.91893853320467274178;
-    return 0.5 * mean_square(t) + log(t->model->target_std) + half_ln_2pi;
+    return 0.5 * mean_square(t) + log(rt_model_target_std(t->model)) + half_ln_2pi;
 }
 
 /* Sums of squared errors go where the accuracies of a classification would. */
 static void take_errors(void *user, int network, int64_t row, int64_t n, const float *y, int64_t stride) {
     rt_trainer *t = user;
-    const int members = rt_student_members(t->ship->student);
+    const int members = rt_student_members(rt_model_student(t->ship));
     const int64_t k = rt_model_outputs(t->ship);
     for (int64_t i = 0; i < n; i++, y += k) {
         double mean = 0;
         rt_model_answer(t->ship, y, stride, t->valid_y);
         for (int m = 0; m < members; m++)
             mean += (double)t->valid_y[m * k] / members;
-        const double z = (mean - target_of(t, row + i)) / t->model->target_std;
+        const double z = (mean - target_of(t, row + i)) / rt_model_target_std(t->model);
         t->valid_accuracy[network] += z * z;
     }
 }

@@ -283,8 +283,8 @@ static rt_status write_hyper(const hyper *h) {
 
 /* The chosen networks as the members of one run, as often as they were chosen. */
 static rt_status assemble(hyper *h) {
-    rt_model *all = NULL, *one = NULL;
-    char *path = NULL, hash[65], name[48];
+    rt_model *one = NULL;
+    char *from_path = NULL, *path = NULL, hash[65], name[48];
     rt_status st = RT_OK;
     rt_config_hash(h->c, RT_VERB_TRAIN, hash);
     rt_provenance from = {.method = "hyper",
@@ -293,37 +293,24 @@ static rt_status assemble(hyper *h) {
                           .config_hash = hash,
                           .seed = h->c->seed,
                           .epochs = h->c->epochs,
-                          .kept_epoch = h->c->epochs};
+                          .kept_epoch = h->c->epochs,
+                          .of = h->nchoice};
     for (int i = 0; i < h->nchoice; i++) {
-        RT_TRY_GOTO(run_path(h, "retrain", h->choice[i], &path));
-        RT_TRY_GOTO(rt_model_load(&one, path));
-        if (!all) {
-            float *blocks;
-            RT_TRY_GOTO(rt_calloc(&blocks, (size_t)h->nchoice * (size_t)one->floats, sizeof *blocks));
-            all = one;
-            memcpy(blocks, one->blocks, (size_t)one->floats * sizeof *blocks);
-            rt_free(all->blocks);
-            all->blocks = blocks;
-            all->networks = h->nchoice;
-            one = NULL;
-        } else {
-            memcpy(rt_model_weights(all, i), rt_model_block(one, 0), (size_t)all->floats * sizeof(float));
-            rt_model_destroy(&one);
-        }
-        rt_free(path);
-        path = NULL;
-    }
-    for (int i = 0; i < h->nchoice; i++) {
+        from.first = i;
         rt_member_file(name, i, h->nchoice == 1);
+        RT_TRY_GOTO(run_path(h, "retrain", h->choice[i], &from_path));
+        RT_TRY_GOTO(rt_model_load(&one, from_path));
         RT_TRY_GOTO(rt_run_dir_file(&h->dir, name, &path));
-        RT_TRY_GOTO(rt_model_save(all, i, path, &from));
+        RT_TRY_GOTO(rt_model_save(one, 0, path, &from));
+        rt_model_destroy(&one);
+        rt_free(from_path);
         rt_free(path);
-        path = NULL;
+        from_path = path = NULL;
     }
 done:
+    rt_free(from_path);
     rt_free(path);
     rt_model_destroy(&one);
-    rt_model_destroy(&all);
     return st;
 }
 

@@ -21,7 +21,7 @@ bool rt_trainer_reconstructs(const rt_trainer *t) {
 static rt_status reconstruct(rt_trainer *t, float *block, const float *const *teachers,
                              rt_reconstruct_report *report) {
     rt_reconstruct_report_deinit(report);
-    return rt_reconstruct_student(t->model->student, t->model->params, block,
+    return rt_reconstruct_student(rt_model_student(t->model), rt_model_params(t->model), block,
                                   rt_model_params(t->teacher->model), teachers, t->teacher->members, report);
 }
 

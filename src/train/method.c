@@ -349,7 +349,7 @@ rt_distill_config rt_trainer_what(const rt_trainer *t) {
     /* a single head has no pair to compare */
     const bool alone =
         t->phase < t->nphases - 1 && t->perturb && (t->perturb->needs & RT_NEEDS_STUDENT_PAIR) != 0;
-    rt_distill_config w = {.student = t->model->student,
+    rt_distill_config w = {.student = rt_model_student(t->model),
                            .objective = p->objective,
                            .perturb = alone ? NULL : t->perturb,
                            .regression = t->regression,

@@ -43,8 +43,8 @@ static void digest_model(const rt_model *m, char hex[65]) {
         rt_sha256_update(&sha, text ? text : "", (text ? strlen(text) : 0) + 1);
     }
     for (int i = 0; i < rt_model_networks(m); i++)
-        rt_sha256_update(&sha, rt_model_block(m, i), (size_t)m->floats * sizeof(float));
-    if (rt_params_v3(m->params))
+        rt_sha256_update(&sha, rt_model_block(m, i), (size_t)rt_model_floats(m) * sizeof(float));
+    if (rt_params_v3(rt_model_params(m)))
         rt_sha256_update(&sha, "v3", 2);
     rt_sha256_final(&sha, digest);
     rt_sha256_hex(digest, hex);
@@ -123,7 +123,7 @@ done:
 static rt_status open_run(rt_teacher *t, const char *path, bool v3) {
     RT_TRY(rt_model_load(&t->model, path));
     if (v3)
-        rt_params_set_v3(t->model->params, true);
+        rt_model_set_v3(t->model, true);
     t->members = rt_model_members(t->model);
     t->outputs = rt_model_outputs(t->model);
     digest_model(t->model, t->digest);

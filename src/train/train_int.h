@@ -4,24 +4,13 @@
 #ifndef RT_TRAIN_TRAIN_INT_H
 #define RT_TRAIN_TRAIN_INT_H
 
-#include "base/arena.h"
 #include "base/file.h"
 #include "io/io.h"
+#include "model/model.h"
+#include "model/run.h"
+#include "perturb/perturb.h"
+#include "step/step.h"
 #include "train/train.h"
-
-/* Of a configuration loaded from a run: the hash leaves out what its file does not have, parameters of a later version. */
-void rt_config_mark_saved(rt_config *c);
-/* Appends "key (a's value, now b's value), ..." for every parameter of the verb that decides the result and
- * differs. */
-void rt_config_diff(const rt_config *a, const rt_config *b, unsigned verb, rt_str *out);
-/* Parameters of the verb that were set in src are set in dst too, and those that only say how to run are
- * always taken. */
-rt_status rt_config_overlay(rt_config *dst, const rt_config *src, unsigned verb) RT_MUST_CHECK;
-
-/* Fails with RT_E_MEMORY when `more` bytes beside those in use are more than this process may have. */
-rt_status rt_memory_check(size_t more, const char *what) RT_MUST_CHECK;
-/* Is the work of a sample so small that members are better run one per worker? */
-bool rt_whole_batch(double flops, int members);
 
 /* ---- teachers ---- */
 typedef struct rt_teacher {
@@ -82,30 +71,6 @@ void rt_probe_run(rt_probe *p, const float *block, const float *const *teachers,
                   const int32_t pair[2], uint64_t seed, int64_t step);
 int rt_probe_count(const rt_probe *p);
 const char *rt_probe_get(const rt_probe *p, int i, double *value); /* name */
-
-/* ---- models ---- */
-struct rt_model {
-    rt_arena arena; /* texts */
-    rt_params *params;
-    rt_student *student; /* what each network is */
-    rt_task task;
-    int64_t nclasses;
-    const char **classes;
-    double target_mean, target_std; /* regression */
-    bool bytes;                     /* inputs were bytes / 255 */
-    const char *resize;             /* how pictures were brought to size; NULL: not known */
-    const char *table;              /* what the columns of a table become; NULL: not a table */
-    int networks;                   /* trained side by side, one file each */
-    int64_t floats;
-    float *blocks;      /* (networks, floats) */
-    const float **list; /* (networks) where each begins */
-    int64_t batch; /* rows per run of the predictions; 0: the default */
-    rt_decision decision;
-    const rt_st_meta *meta;
-    int64_t nmeta;
-};
-rt_status rt_model_list_blocks(rt_model *m) RT_MUST_CHECK;
-rt_status rt_model_read_decision(rt_model *m) RT_MUST_CHECK; /* from its metadata; none is fine */
 
 /* ---- checkpoints ---- */
 /* What a run has to remember besides what follows from its configuration. */

@@ -83,7 +83,7 @@ static rt_status one_step(rt_trainer *t) {
     for (int m = 0; m < t->members; m++)
         t->lr[m] = lr;
     for (int64_t i = 0; t->regression && i < t->members * b->rows; i++)
-        t->target[i] = (float)(((double)b->target[i] - t->model->target_mean) / t->model->target_std);
+        t->target[i] = (float)(((double)b->target[i] - rt_model_target_mean(t->model)) / rt_model_target_std(t->model));
     rt_step_io io = {.x = b->x,
                      .label = b->label,
                      .target = t->target,
@@ -162,7 +162,7 @@ static void keep_weights(rt_trainer *t) {
             continue;
         if (t->keep_best)
             memcpy(rt_model_weights(t->model, m), rt_step_values(t->step, m),
-                   (size_t)t->model->floats * sizeof(float));
+                   (size_t)rt_model_floats(t->model) * sizeof(float));
         at->kept_loss[m] = loss;
         at->kept_accuracy[m] = accuracy;
         at->kept_epoch[m] = (double)at->epoch + 1;
@@ -231,10 +231,10 @@ static rt_status save_models(rt_trainer *t) {
         char name[48];
         if (!t->keep_best || t->at.kept_epoch[m] == 0)
             memcpy(rt_model_weights(t->model, m), rt_step_values(t->step, m),
-                   (size_t)t->model->floats * sizeof(float));
+                   (size_t)rt_model_floats(t->model) * sizeof(float));
         if (t->ship != t->model) {
-            RT_TRY(rt_student_merge(t->model->student, t->model->params, rt_model_block(t->model, m),
-                                    t->ship->params, rt_model_weights(t->ship, m)));
+            RT_TRY(rt_student_merge(rt_model_student(t->model), rt_model_params(t->model), rt_model_block(t->model, m),
+                                    rt_model_params(t->ship), rt_model_weights(t->ship, m)));
             if (single)
                 strcpy(name, "members.safetensors");
             else
@@ -253,7 +253,7 @@ static rt_status finish(rt_trainer *t, rt_train_result *r) {
         .members = t->members,
         .epochs = t->at.epoch,
         .steps = t->at.step,
-        .parameters = rt_params_trainable(t->ship->params),
+        .parameters = rt_params_trainable(rt_model_params(t->ship)),
         .seconds = rt_trainer_seconds(t),
         .samples_per_s = rt_trainer_rate(t),
         .train_loss = t->at.step > 0 ? rt_mean(t->at.loss_sum, t->members) / (double)t->epoch_rows : NAN,

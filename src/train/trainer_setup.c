@@ -65,8 +65,8 @@ static rt_status make_model(rt_trainer *t) {
     }
     if (t->regression && t->teacher &&
         t->teacher->model) { /* one scaling for both, so that teachers can run in the step */
-        target_mean = t->teacher->model->target_mean;
-        target_std = t->teacher->model->target_std;
+        target_mean = rt_model_target_mean(t->teacher->model);
+        target_std = rt_model_target_std(t->teacher->model);
     }
     rt_student_config s = {.arch = a};
     RT_TRY_GOTO(rt_trainer_student(t, &s));
@@ -93,10 +93,10 @@ static rt_status make_step(rt_trainer *t) {
                          .clip_norm = c->clip_norm,
                          .slice = c->slice};
     const rt_distill_config what = rt_trainer_what(t);
-    RT_TRY(rt_step_create(&t->step, &what, t->model->params, o, t->pool));
+    RT_TRY(rt_step_create(&t->step, &what, rt_model_own_params(t->model), o, t->pool));
     RT_TRY(rt_step_prepare(t->step, rt_batch_rows(&t->batches, t->nbatches - 1)));
     for (int m = 0; m < t->members; m++) {
-        rt_params_init(t->model->params, rt_step_values(t->step, m), t->seeds[m]);
+        rt_params_init(rt_model_params(t->model), rt_step_values(t->step, m), t->seeds[m]);
         if (rt_trainer_reconstructs(t) && t->phase == t->nphases - 1)
             RT_TRY(rt_trainer_reconstruct(t, rt_step_values(t->step, m)));
     }
@@ -108,8 +108,8 @@ static rt_status parse_group_decay(rt_trainer *t) {
     int64_t groups = 0, n = 0;
     if (!t->c->group_decay)
         return RT_OK;
-    for (int i = 0; i < rt_params_count(t->model->params); i++)
-        groups = RT_MAX(groups, (int64_t)rt_params_get(t->model->params, i)->group + 1);
+    for (int i = 0; i < rt_params_count(rt_model_params(t->model)); i++)
+        groups = RT_MAX(groups, (int64_t)rt_params_get(rt_model_params(t->model), i)->group + 1);
     rt_free(t->group_decay);
     RT_TRY(rt_calloc(&t->group_decay, (size_t)groups, sizeof *t->group_decay));
     for (const char *s = t->c->group_decay;; s++, n++) {
@@ -130,13 +130,13 @@ static rt_status parse_group_decay(rt_trainer *t) {
 
 static rt_status make_ship(rt_trainer *t) {
     t->ship = t->model;
-    if (!rt_student_collapses(t->model->student))
+    if (!rt_student_collapses(rt_model_student(t->model)))
         return RT_OK;
-    rt_student_config s = *rt_student_get_config(t->model->student);
+    rt_student_config s = *rt_student_get_config(rt_model_student(t->model));
     s.spec = "single";
     s.member_bn = s.product_of_means = false;
     t->ship = NULL;
-    return rt_model_create(&t->ship, &s, t->data, t->model->target_mean, t->model->target_std, t->members);
+    return rt_model_create(&t->ship, &s, t->data, rt_model_target_mean(t->model), rt_model_target_std(t->model), t->members);
 }
 
 /* ---- phases ---- */
@@ -163,17 +163,17 @@ static rt_status make_probe(rt_trainer *t) {
     const rt_distill_config what = rt_trainer_what(t);
     if (t->regression)
         return RT_OK;
-    return rt_probe_create(&t->probe, &what, t->model->params, rows, t->batches.row, t->pool);
+    return rt_probe_create(&t->probe, &what, rt_model_own_params(t->model), rows, t->batches.row, t->pool);
 }
 
 static rt_status make_validation(rt_trainer *t) {
     rt_reading one = rt_model_reading(t->ship);
     if (t->valid.n == 0)
         return RT_OK;
-    one.m = rt_student_members(t->ship->student);
+    one.m = rt_student_members(rt_model_student(t->ship));
     RT_TRY(rt_row_init(&t->valid_row, one));
     RT_TRY(rt_calloc(&t->valid_y, (size_t)(one.m * one.k), sizeof *t->valid_y));
-    return rt_predictor_create(&t->predictor, t->ship->student, t->ship->params,
+    return rt_predictor_create(&t->predictor, rt_model_student(t->ship), rt_model_own_params(t->ship),
                                RT_MIN((int64_t)VALID_BATCH, t->valid.n), t->members, t->pool);
 }
 
@@ -191,7 +191,7 @@ rt_status rt_trainer_enter(rt_trainer *t, int phase) {
     t->checkpoint = (rt_checkpoint){.config_hash = t->config_hash,
                                     .data_hash = t->data_hash,
                                     .members = t->members,
-                                    .floats = t->model->floats,
+                                    .floats = rt_model_floats(t->model),
                                     .step = t->step,
                                     .best = t->keep_best ? t->model : NULL,
                                     .at = &t->at};
@@ -202,14 +202,14 @@ rt_status rt_trainer_grow(rt_trainer *t) {
     for (int m = 0; m < t->members; m++)
         if (!t->keep_best || t->at.kept_epoch[m] == 0)
             memcpy(rt_model_weights(t->model, m), rt_step_values(t->step, m),
-                   (size_t)t->model->floats * sizeof(float));
+                   (size_t)rt_model_floats(t->model) * sizeof(float));
     if (t->ship != t->model)
         rt_model_destroy(&t->ship);
     rt_model *from = t->model;
     t->model = t->ship = NULL;
     rt_status st = rt_trainer_enter(t, t->phase + 1);
     for (int m = 0; st == RT_OK && m < t->members; m++) {
-        st = rt_student_grow(from->params, rt_model_block(from, m), t->model->params,
+        st = rt_student_grow(rt_model_params(from), rt_model_block(from, m), rt_model_params(t->model),
                              rt_step_values(t->step, m));
         t->at.kept_loss[m] = t->at.kept_accuracy[m] = NAN;
         t->at.kept_epoch[m] = 0;
@@ -280,7 +280,7 @@ rt_status rt_trainer_teach(rt_trainer *t) {
         rt_teacher_compute(t->teacher, t->train.part, hash, dir, t->pool, t->hooks ? t->hooks->stop : NULL));
     const rt_subset *rows = t->valid.n > 0 ? &t->valid : &t->train;
     if (t->regression)
-        rt_teacher_standardise(t->teacher, t->model->target_mean, t->model->target_std);
+        rt_teacher_standardise(t->teacher, rt_model_target_mean(t->model), rt_model_target_std(t->model));
     else
         st = rt_teacher_diversity(t->teacher, rows->index, RT_MIN(rows->n, (int64_t)VALID_BATCH),
                                   &t->teacher_diversity);

@@ -26,7 +26,7 @@ static rt_status merge(rt_trainer *t) {
         t->blocks[m] = rt_step_values(t->step, m);
         if (t->ship == t->model)
             continue;
-        RT_TRY(rt_student_merge(t->model->student, t->model->params, t->blocks[m], t->ship->params,
+        RT_TRY(rt_student_merge(rt_model_student(t->model), rt_model_params(t->model), t->blocks[m], rt_model_params(t->ship),
                                 rt_model_weights(t->ship, m)));
         t->blocks[m] = rt_model_block(t->ship, m);
     }

@@ -8,7 +8,10 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/sha256.h"
+#include "config/config.h"
 #include "io/io.h"
+#include "model/model.h"
+#include "model/run.h"
 #include "train/train.h"
 #include <math.h>
 #include <setjmp.h>

@@ -11,6 +11,9 @@
 #include "../support/tmpdir.h"
 #include "align/align.h"
 #include "base/alloc.h"
+#include "base/file.h"
+#include "config/config.h"
+#include "model/model.h"
 #include "train/train.h"
 #include <math.h>
 

@@ -6,7 +6,9 @@
  * answers there. Fashion-MNIST comes from a package; without it the tests that need it are skipped.
  */
 #include "base/alloc.h"
+#include "config/config.h"
 #include "io/io.h"
+#include "model/model.h"
 #include "support/tmpdir.h"
 #include "train/train.h"
 #include <math.h>

@@ -7,6 +7,8 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/sha256.h"
+#include "config/config.h"
+#include "model/model.h"
 #include "train/train.h"
 #include <errno.h>
 #include <math.h>

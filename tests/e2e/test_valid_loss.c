@@ -4,7 +4,10 @@
  */
 #include "base/alloc.h"
 #include "base/file.h"
+#include "config/config.h"
 #include "eval/eval.h"
+#include "model/model.h"
+#include "model/run.h"
 #include "train/train.h"
 #include <math.h>
 #include <setjmp.h>

@@ -2,7 +2,8 @@
 #include "golden/golden_read.h"
 
 #include "base/alloc.h"
-#include "data/corrupt_int.h"
+#include "distort/corrupt_int.h"
+#include "distort/distort.h"
 
 #include <math.h>
 

@@ -5,7 +5,8 @@
 #include "base/alloc.h"
 #include "base/str.h"
 #include "golden/golden.h"
-#include "train/train.h"
+#include "perturb/perturb.h"
+#include "step/step.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -13,6 +13,7 @@
 
 #include "average/perm.h"
 #include "base/alloc.h"
+#include "plan/plan.h"
 
 #define OK(expr)                                                                                             \
     do {                                                                                                     \

@@ -10,6 +10,7 @@
 
 #include "average/average.h"
 #include "base/alloc.h"
+#include "plan/plan.h"
 #include <math.h>
 #include <string.h>
 

@@ -6,6 +6,7 @@
 #define RT_TESTS_PROGRAM_SUPPORT_H
 
 #include "unit/distill/students_support.h"
+#include "perturb/perturb.h"
 
 enum { BATCH = 8, K = 4, MT_MAX = 3, MAX_PARAMS = 800, MAX_OUT = 256 };
 static const rt_shape IMAGE = {3, {3, 8, 8}};

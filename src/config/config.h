@@ -1,0 +1,95 @@
+/*
+ * config.h - every parameter of a run: one line each in params.def gives parser, --help, YAML, saved configuration and docs.
+ *
+ * Texts and numbers only: what they mean for data and networks is known further up.
+ */
+#ifndef RT_CONFIG_CONFIG_H
+#define RT_CONFIG_CONFIG_H
+
+#include "base/status.h"
+#include "base/str.h"
+
+typedef struct rt_config {
+#define RT_PARAM_STR(field, def, verbs, alias, meta, help) const char *field;
+#define RT_PARAM_I64(field, def, lo, hi, verbs, alias, meta, help) int64_t field;
+#define RT_PARAM_F64(field, def, lo, hi, verbs, alias, meta, help) double field;
+#define RT_PARAM_BOOL(field, def, verbs, alias, meta, help) bool field;
+#define RT_PARAM_ENUM(field, def, choices, verbs, alias, meta, help) const char *field;
+#define RT_PARAM_LIST(field, verbs, alias, meta, help)                                                       \
+    const char *field; /* items, a line break between two */
+#include "config/params.def"
+#undef RT_PARAM_STR
+#undef RT_PARAM_I64
+#undef RT_PARAM_F64
+#undef RT_PARAM_BOOL
+#undef RT_PARAM_ENUM
+#undef RT_PARAM_LIST
+    struct rt_config_state *state; /* which were set, by what; owned strings */
+} rt_config;
+
+/* Verbs, as bits: which commands know a parameter. */
+enum {
+    RT_VERB_TRAIN = 1,
+    RT_VERB_EVAL = 2,
+    RT_VERB_PREDICT = 4,
+    RT_VERB_DATA = 8,
+    RT_VERB_INFO = 16,
+    RT_VERB_BENCH = 32,
+    RT_VERB_DISTILL = 64,
+    RT_VERB_AVERAGE = 128,
+    RT_VERB_REPORT = 256,
+    RT_VERB_RECIPE = 512,
+    RT_VERB_EXPORT = 1024,
+    RT_VERB_CALIBRATE = 2048,
+    RT_VERB_ALL = 4095,
+    RT_PARAM_HOW = 1 << 16,  /* changes how a run is done, not its result */
+    RT_PARAM_ONCE = 1 << 17, /* concerns one call only: not saved */
+};
+
+typedef enum rt_param_kind {
+    RT_KIND_STR,
+    RT_KIND_I64,
+    RT_KIND_F64,
+    RT_KIND_BOOL,
+    RT_KIND_ENUM,
+    RT_KIND_LIST
+} rt_param_kind;
+typedef struct rt_param_info {
+    const char *key; /* "label-smoothing": the flag without dashes, and the YAML key */
+    rt_param_kind kind;
+    const char *def;     /* default as text */
+    double lo, hi;       /* numbers */
+    const char *choices; /* enums: "sgd|adam|adamw" */
+    unsigned verbs;
+    const char *alias; /* short or old name, or NULL */
+    const char *meta;  /* "N", "SPEC", "DIR" */
+    const char *help;
+} rt_param_info;
+int rt_config_list(const rt_param_info **out);
+
+rt_status rt_config_init(rt_config *c) RT_MUST_CHECK; /* defaults */
+void rt_config_deinit(rt_config *c);
+/* Sets one parameter from text. origin is for messages ("--epochs", "run.yaml:12:3"). Unknown keys and
+ * keys the verb does not know fail with the nearest known one. Later settings win, but a file never
+ * overrides what the command line set. */
+rt_status rt_config_set(rt_config *c, unsigned verb, const char *key, const char *value, const char *origin,
+                        bool from_file) RT_MUST_CHECK;
+rt_status rt_config_load(rt_config *c, unsigned verb,
+                         const char *path) RT_MUST_CHECK; /* YAML: a flat mapping, '-' or '_' in keys */
+bool rt_config_is_set(const rt_config *c, const char *key);
+void rt_config_write(const rt_config *c, unsigned verb,
+                     rt_str *out);     /* YAML of every parameter the verb knows */
+bool rt_config_v3(const rt_config *c); /* --isa v3 */
+void rt_config_hash(const rt_config *c, unsigned verb,
+                    char out[65]); /* of what decides the result: not out, threads, progress, ... */
+
+/* Of a configuration loaded from a run: the hash leaves out what its file does not have, parameters of a later version. */
+void rt_config_mark_saved(rt_config *c);
+/* Appends "key (a's value, now b's value), ..." for every parameter of the verb that decides the result and
+ * differs. */
+void rt_config_diff(const rt_config *a, const rt_config *b, unsigned verb, rt_str *out);
+/* Parameters of the verb that were set in src are set in dst too, and those that only say how to run are
+ * always taken. */
+rt_status rt_config_overlay(rt_config *dst, const rt_config *src, unsigned verb) RT_MUST_CHECK;
+
+#endif

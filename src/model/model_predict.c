@@ -1,0 +1,71 @@
+/*
+ * model_predict.c - predictions of a model for raw inputs.
+ *
+ * Classification gives logits. Regression networks answer in standardised units, y' = (y - a) / b, with
+ * output (mu', v'); back in the target's own units the mean is a + b mu' and the variance b^2 e^v', v' cut to
+ * [-10, 10] as in training.
+ */
+#include "base/alloc.h"
+#include "model/model_int.h"
+#include <math.h>
+#include <string.h>
+
+enum { PREDICT_BATCH = 128 };
+
+typedef struct target {
+    const rt_model *m;
+    float *out; /* (n, members, outputs) */
+} target;
+
+void rt_model_unscale(const rt_model *m, float *y) {
+    const double v = RT_MIN(RT_MAX((double)y[1], -10.0), 10.0), b = m->target_std;
+    y[0] = (float)(m->target_mean + b * (double)y[0]);
+    y[1] = (float)(b * b * exp(v));
+}
+
+void rt_model_answer(const rt_model *m, const float *y, int64_t stride, float *out) {
+    const int64_t k = rt_model_outputs(m);
+    for (int s = 0; s < rt_student_members(m->student); s++, out += k) {
+        memcpy(out, y + s * stride, (size_t)k * sizeof *out);
+        if (m->task == RT_TASK_REGRESSION)
+            rt_model_unscale(m, out);
+    }
+}
+
+static void take(void *user, int network, int64_t row, int64_t n, const float *y, int64_t stride) {
+    const target *t = user;
+    const int64_t k = rt_model_outputs(t->m), first = network * rt_student_members(t->m->student);
+    for (int64_t r = 0; r < n; r++)
+        rt_model_answer(t->m, y + r * k, stride, t->out + ((row + r) * rt_model_members(t->m) + first) * k);
+}
+
+void rt_model_set_batch(rt_model *m, int64_t rows) {
+    m->batch = rows;
+}
+
+rt_status rt_model_predictor(const rt_model *m, rt_predictor **out, int64_t rows, rt_pool *pool) {
+    if (rows < 1)
+        rows = m->batch > 0 ? m->batch : (int64_t)PREDICT_BATCH;
+    return rt_predictor_create(out, m->student, m->params, rows, m->networks, pool);
+}
+
+rt_status rt_model_predict_by(const rt_model *m, rt_predictor *by, const rt_part *p, float *out,
+                              const volatile sig_atomic_t *stop) {
+    if (p->n == 0)
+        return RT_OK;
+    const rt_subset all = {.part = p, .n = p->n};
+    return rt_predictor_run(by, &all, m->list, m->networks, take, &(target){m, out}, stop);
+}
+
+rt_status rt_model_predict(const rt_model *m, const rt_part *p, rt_pool *pool, float *out,
+                           const volatile sig_atomic_t *stop) {
+    if (p->n == 0)
+        return RT_OK;
+    rt_predictor *predictor = NULL;
+    const int64_t batch = m->batch > 0 ? m->batch : (int64_t)PREDICT_BATCH;
+    rt_status st = rt_model_predictor(m, &predictor, RT_MIN(batch, p->n), pool);
+    if (st == RT_OK)
+        st = rt_model_predict_by(m, predictor, p, out, stop);
+    rt_predictor_destroy(&predictor);
+    return st;
+}

@@ -1,0 +1,161 @@
+/*
+ * run_dir.c - the directory of a run: which files it has, what they say about its state, and who may write
+ * there.
+ *
+ *     config.yaml               resolved configuration; written first
+ *     log.jsonl                 one JSON object per line: start, epoch, stopped, resumed, finished
+ *     checkpoint.safetensors    while running
+ *     model.safetensors         at the end; or member-000.safetensors, member-001.safetensors, ...
+ *     members.safetensors       of a student that collapses: what it was before
+ *     hyper.json                of a hyper ensemble: candidates and choice
+ *     metrics.json              last; its presence without a checkpoint means: finished
+ *
+ * Other files in the directory are nobody's business here: they are neither read nor removed.
+ */
+#include "base/alloc.h"
+#include "model/model_int.h"
+#include <stdio.h>
+#include <string.h>
+
+void rt_member_file(char name[48], int member, bool single) {
+    if (single)
+        strcpy(name, "model.safetensors");
+    else
+        snprintf(name, 48, "member-%03d.safetensors", member);
+}
+
+/* Does this name belong to a run? */
+static bool is_run_file(const char *name) {
+    static const char *const fixed[] = {"config.yaml",       "log.jsonl",           "checkpoint.safetensors",
+                                        "model.safetensors", "members.safetensors", "metrics.json",
+                                        "hyper.json"};
+    for (int64_t i = 0; i < RT_COUNT(fixed); i++)
+        if (strcmp(name, fixed[i]) == 0)
+            return true;
+    size_t n = strlen(name);
+    int64_t number;
+    const size_t prefix = rt_str_starts(name, "members-") ? 8 : 7;
+    return n > prefix + 12 && (prefix == 8 || rt_str_starts(name, "member-")) &&
+           rt_str_ends(name, ".safetensors") && rt_parse_i64(name + prefix, n - prefix - 12, &number);
+}
+
+rt_status rt_run_dir_state(const char *path, rt_run_state *out) {
+    *out = RT_RUN_NONE;
+    bool found;
+    RT_TRY(rt_dir_find(path, &found));
+    if (!found)
+        return RT_OK;
+    char **names;
+    int64_t n;
+    RT_TRY(rt_dir_list(path, &names, &n));
+    bool any = false, metrics = false, checkpoint = false;
+    for (int64_t i = 0; i < n; i++) {
+        any = any || is_run_file(names[i]);
+        metrics = metrics || strcmp(names[i], "metrics.json") == 0;
+        checkpoint = checkpoint || strcmp(names[i], "checkpoint.safetensors") == 0;
+    }
+    rt_names_free(names, n);
+    if (any)
+        *out = metrics && !checkpoint ? RT_RUN_FINISHED : RT_RUN_UNFINISHED;
+    return RT_OK;
+}
+
+/* Is this file, if it is there, one that retort wrote? Others have files of these names, too. */
+static rt_status check_ours(const char *dir, const char *name, const char *mark) {
+    char *path;
+    uint8_t *text = NULL;
+    size_t n = 0;
+    bool found;
+    RT_TRY(rt_path_join(&path, dir, name));
+    rt_status st;
+    RT_TRY_GOTO(rt_file_find(path, &found));
+    if (!found)
+        goto done;
+    RT_TRY_GOTO(rt_file_read(path, (size_t)64 << 20, &text, &n));
+    if (!strstr((const char *)text, mark))
+        st = rt_error_set(RT_E_USAGE, __FILE__, __LINE__,
+                          "%s was not written by retort, so %s is no run; --force replaces runs only", path,
+                          dir);
+done:
+    rt_free(text);
+    rt_free(path);
+    return st;
+}
+
+static rt_status check_force(const char *path) {
+    RT_TRY(check_ours(path, "config.yaml", "retort --config"));
+    return check_ours(path, "metrics.json", "\"retort\"");
+}
+
+rt_status rt_run_dir_check(const char *path, bool resume, bool force) {
+    rt_run_state state;
+    RT_TRY(rt_run_dir_state(path, &state));
+    if (force && !resume && state != RT_RUN_NONE)
+        return check_force(path);
+    if (resume || force)
+        return RT_OK;
+    RT_FAIL_IF(state == RT_RUN_FINISHED, RT_E_USAGE,
+               "%s holds a finished run; choose another --out, or replace it with --force", path);
+    RT_FAIL_IF(state == RT_RUN_UNFINISHED, RT_E_USAGE,
+               "%s holds an unfinished run; continue it with --resume, or replace it with --force", path);
+    return RT_OK;
+}
+
+/* The last name to go is config.yaml, so that a run that is partly removed still looks like one. */
+rt_status rt_run_dir_clear(const rt_run_dir *d) {
+    char **names;
+    int64_t n;
+    RT_TRY(rt_dir_list(d->path, &names, &n));
+    rt_status st = RT_OK;
+    for (int64_t i = 0; i < n && st == RT_OK; i++)
+        if (is_run_file(names[i]) && strcmp(names[i], "config.yaml") != 0)
+            st = rt_run_dir_remove(d, names[i]);
+    rt_names_free(names, n);
+    return st == RT_OK ? rt_run_dir_remove(d, "config.yaml") : st;
+}
+
+static rt_status open_locked(rt_run_dir *d, bool resume, bool force) {
+    RT_TRY(rt_lock_take(&d->lock, d->path));
+    RT_TRY(rt_run_dir_check(d->path, resume, force)); /* again: somebody may have been faster */
+    return rt_dir_sweep(d->path);
+}
+
+rt_status rt_run_dir_open(rt_run_dir *d, const char *path, bool resume, bool force) {
+    memset(d, 0, sizeof *d);
+    RT_TRY(rt_dir_make(path));
+    d->path = rt_strdup(path);
+    if (!d->path)
+        return RT_E_MEMORY;
+    rt_status st = open_locked(d, resume, force);
+    if (st != RT_OK)
+        rt_run_dir_close(d);
+    return st;
+}
+
+void rt_run_dir_close(rt_run_dir *d) {
+    if (d->log && rt_appender_close(&d->log) != RT_OK)
+        d->log = NULL; /* every line was written by its own write(2); closing has nothing left to lose */
+    rt_lock_release(&d->lock);
+    rt_free(d->path);
+    memset(d, 0, sizeof *d);
+}
+
+rt_status rt_run_dir_file(const rt_run_dir *d, const char *name, char **out) {
+    return rt_path_join(out, d->path, name);
+}
+
+rt_status rt_run_dir_write(const rt_run_dir *d, const char *name, const rt_str *text) {
+    char *path;
+    RT_TRY(rt_run_dir_file(d, name, &path));
+    rt_status st = rt_file_write_text(path, text);
+    rt_free(path);
+    return st;
+}
+
+rt_status rt_run_dir_remove(const rt_run_dir *d, const char *name) {
+    char *path;
+    RT_TRY(rt_run_dir_file(d, name, &path));
+    rt_status st = rt_file_remove(path);
+    rt_free(path);
+    return st;
+}
