@@ -12,15 +12,59 @@ data="--data spiral:n=40"
 run train $data --arch mlp:6 --members 2 --epochs 1 --quiet --out one
 run eval one $data --bootstrap 5 --quiet
 cp -r one two
+cp -r one first
+run train --data spiral:n=200 --arch mlp:6 --members 2 --epochs 1 --quiet --out wide
+run train $data --arch mlp:6 --members 2 --epochs 2 --batch 30 --quiet --stop-after 2 --out half
 printf 'a,b,label\n1,2,x\n3,4,y\n5,6,x\n7,8,y\n' >t.csv
+printf 'epochs: 1\narch: "mlp:6"\n' >c.yaml
+cat >r.yaml <<'Y'
+title: One of two
+source: nobody
+about: A small one.
+scales:
+  quick: {about: "q", minutes: 1, memory: 1 MB, disk: 1 MB, vars: {seeds: "1..2"}}
+stages:
+  - {name: net, verb: train, each: {seed: "${seeds}"}, with: {data: "spiral:n=40", arch: "mlp:6", epochs: "1", seed: "${seed}"}}
+  - {name: measure, verb: eval, runs: ["@net"], with: {data: "spiral:n=40", bootstrap: "2"}}
+tables:
+  - id: t
+    title: T
+    columns: [{id: acc, label: "accuracy %", value: /valid_accuracy, scale: 100, digits: 1}, {id: nll, label: NLL, value: sets.test.nll}]
+    rows: [{id: net, label: net, runs: net, paper: {acc: "80.0"}}, {id: two, label: second, runs: net, where: {seed: 2}}]
+    claims: [{text: "better than chance", holds: "net.acc > 20"}]
+Y
+run recipe run r.yaml --progress none
+expect 0 "" "a recipe to walk"
+mv results results.done
+if command -v python3 >/dev/null; then
+    python3 - <<'P'
+import os, struct, zlib
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+for c in "ab":
+    os.makedirs("png/" + c)
+    for i in range(2):
+        body = zlib.compress(b"".join(bytes([0]) + bytes([40 * i + ord(c)] * 24) for _ in range(8)))
+        with open("png/%s/%d.png" % (c, i), "wb") as f:
+            f.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 8, 8, 8, 2, 0, 0, 0)) + chunk(b"IDAT", body) + chunk(b"IEND", b""))
+P
+fi
 
-# walk FILE ARGS...: FILE (- for none) is what the command writes, besides standard output.
+# What differs between any two runs: the time it took.
+timeless() { sed -E 's/"([a-z_]*seconds|rows_per_second)":[0-9.e+-]+//g' "$@"; }
+
+# walk FILE ARGS...: FILE (- for none) is what the command writes, besides standard output. before: done ahead of each.
+before=:
 walk() {
     file=$1
     shift
     words=$*
     rm -f "$file"
-    RT_FAIL_COUNT=count LD_PRELOAD=$shim "$RETORT" "$@" >want 2>/dev/null </dev/null || echo "# $words failed"
+    eval "$before"
+    RT_FAIL_COUNT=count LD_PRELOAD=$shim "$RETORT" "$@" >out 2>err </dev/null
+    rc=$?
+    expect 0 "" "$words: works"
+    timeless out >want
     [ "$file" = - ] || cp "$file" want.file
     n=$(cat count)
     step=$((n / 30 + 1))
@@ -31,6 +75,7 @@ walk() {
         at=1
         while [ "$at" -le "$n" ]; do
             rm -f "$file"
+            eval "$before"
             RT_FAIL_AT=$at RT_FAIL_ALL=$all LD_PRELOAD=$shim timeout 60 "$RETORT" "$@" >out 2>err </dev/null
             rc=$?
             runs=$((runs + 1))
@@ -38,7 +83,7 @@ walk() {
             if [ $rc -gt 5 ]; then
                 why="code $rc"
             elif [ $rc -eq 0 ]; then
-                cmp -s want out || why="another output with code 0"
+                timeless out | cmp -s want - || why="another output with code 0"
                 [ "$file" = - ] || cmp -s want.file "$file" || why="another $file with code 0"
             elif [ ! -s err ]; then
                 why="code $rc without a message"
@@ -71,4 +116,40 @@ walk - eval one two $data --bootstrap 5 --threads 1 --quiet --no-save
 walk - eval one $data --bootstrap 5 --threads 1 --quiet --no-save --format csv
 walk r.html report one two --out r.html --quiet
 walk - recipe list
+walk - recipe list --json
+walk - recipe show r.yaml
+walk - recipe show r.yaml --json
+walk - recipe show end2-spiral
+walk - recipe tables end2-spiral
+before='rm -rf results; cp -r results.done results'
+walk results/r/quick/tables.md recipe tables r.yaml
+walk results/r/quick/tables.md recipe run r.yaml --progress none --threads 1
+before='rm -rf results'
+walk results/r/quick/tables.md recipe run r.yaml --progress none --threads 1
+
+# Commands that make or change a run: what it holds at the end is whole, or the code says no.
+before='rm -rf wide.d; cp -r wide wide.d'
+walk wide.d/member-000.safetensors calibrate wide.d --reject coverage=0.5 --conformal alpha=0.3 --threads 1
+walk - calibrate wide.d --dry-run --json --threads 1
+before='rm -rf made'
+walk made/member-001.safetensors train $data --config c.yaml --members 2 --threads 1 --out made
+walk made/model.safetensors distill --teacher one $data --arch mlp:6 --method kd --epochs 1 --threads 1 --out made
+walk made/model.safetensors average one $data --method match --threads 1 --out made
+before='rm -rf made; cp -r half made'
+walk made/member-001.safetensors train --out made --resume --threads 1
+before='rm -rf one; cp -r first one'
+walk - eval one $data --bootstrap 5 --threads 1 --json
+before=:
+walk - info one --json --threads 1
+walk - data spiral:n=20 --json --threads 1
+walk p.csv predict one $data --out p.csv --json --threads 1
+if "$RETORT" export one --out o.onnx -q 2>/dev/null; then
+    walk o.onnx export one --out o.onnx --threads 1
+    walk o.onnx export one --out o.onnx --json --threads 1
+fi
+if [ -d png ]; then
+    walk - data images:png --threads 1
+    before='rm -rf few'
+    walk few/b/000003.png data images:png --out images:few --threads 1 -q
+fi
 finish
