@@ -242,6 +242,9 @@ rt_status rt_model_run(const rt_model *m, const float *x, int64_t rows, const rt
     RT_TRY(widen(&o, out));
     RT_TRY(check_wishes(m, &o));
     const int64_t row = rt_model_row(m), piece = RT_MIN(rows, (int64_t)PIECE);
+    const int64_t widest = RT_MAX(row, rt_model_members(m) * rt_model_outputs(m));
+    RT_FAIL_IF(rows > PTRDIFF_MAX / (int64_t)sizeof(float) / widest, RT_E_USAGE,
+               "predict: %lld rows are more than memory can hold", (long long)rows);
     RT_TRY(check_numbers(x, rows, row));
     RT_TRY_GOTO(rt_pool_create(&pool, threads > 0 ? threads : rt_cpu_count()));
     RT_TRY_GOTO(rt_model_predictor(m, &by, RT_MIN(rows, (int64_t)128), pool));

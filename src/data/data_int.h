@@ -77,6 +77,9 @@ void rt_dataset_keep(rt_dataset *d, void *block); /* takes ownership; NULL is fi
 rt_status rt_dataset_points(rt_dataset *d, int64_t n, float **x, int32_t **label) RT_MUST_CHECK;
 /* names: `classes` texts, or NULL for "0", "1", ... */
 rt_status rt_dataset_name_classes(rt_dataset *d, const char *const *names) RT_MUST_CHECK;
+/* Finite numbers, labels in [0, classes), as many rows as fit. */
+rt_status rt_part_check(const rt_part *p, const char *name, rt_task task, int64_t elems,
+                        int64_t classes) RT_MUST_CHECK;
 /* Copies the rows of `all` into train and test by the mask; with o.test_only the training rows are left out.
  */
 rt_status rt_dataset_divide(rt_dataset *d, const rt_part *all, const uint8_t *is_test,

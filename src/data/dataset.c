@@ -140,8 +140,7 @@ rt_status rt_dataset_open(rt_dataset **out, const char *spec, rt_data_options o)
     return st;
 }
 
-static rt_status part_check(const rt_part *p, const char *name, rt_task task, int64_t elems,
-                            int64_t classes) {
+rt_status rt_part_check(const rt_part *p, const char *name, rt_task task, int64_t elems, int64_t classes) {
     RT_FAIL_IF(p->n < 0 || (p->n > 0 && (p->u8 == NULL) == (p->f32 == NULL)), RT_E_USAGE,
                "%s part: %lld rows, wanted 0 or more, in u8 or in f32", name, (long long)p->n);
     int64_t total = 0;
@@ -179,8 +178,8 @@ rt_status rt_dataset_from_arrays(rt_dataset **out, rt_task task, rt_shape row, i
         d->train = *train;
     if (test)
         d->test = *test;
-    RT_TRY_GOTO(part_check(&d->train, "train", task, elems, classes));
-    RT_TRY_GOTO(part_check(&d->test, "test", task, elems, classes));
+    RT_TRY_GOTO(rt_part_check(&d->train, "train", task, elems, classes));
+    RT_TRY_GOTO(rt_part_check(&d->test, "test", task, elems, classes));
     if (task == RT_TASK_CLASSIFICATION)
         st = rt_dataset_name_classes(d, NULL);
 done:

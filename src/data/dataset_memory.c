@@ -36,6 +36,12 @@ static rt_status check(const rt_memory *m, const rt_spec *s) {
     RT_FAIL_IF(m->task == RT_TASK_CLASSIFICATION && (m->classes < 1 || m->classes > RT_CLASSES_MAX),
                RT_E_USAGE, "data '%s': %lld classes, wanted 1 to %d", s->whole, (long long)m->classes,
                RT_CLASSES_MAX);
+    RT_FAIL_IF(m->task != RT_TASK_CLASSIFICATION && m->task != RT_TASK_REGRESSION, RT_E_USAGE,
+               "data '%s': task %d, wanted RT_TASK_CLASSIFICATION or RT_TASK_REGRESSION", s->whole,
+               (int)m->task);
+    for (int64_t k = 0; m->task == RT_TASK_CLASSIFICATION && m->class_names && k < m->classes; k++)
+        RT_FAIL_IF(!m->class_names[k], RT_E_USAGE, "data '%s': the name of class %lld is NULL", s->whole,
+                   (long long)k);
     return RT_OK;
 }
 
@@ -81,9 +87,11 @@ rt_status rt_load_memory(rt_dataset *d, const rt_spec *s, rt_data_options o) {
     int64_t elems;
     RT_FAIL_IF(!rt_shape_count(&d->row, &elems) || elems < 1, RT_E_USAGE, "data '%s': rows of no shape",
                s->whole);
+    rt_part train = part_of(m, &m->train), test = part_of(m, &m->test), all = train;
+    RT_TRY(rt_part_check(&train, "train", m->task, elems, m->classes));
+    RT_TRY(rt_part_check(&test, "test", m->task, elems, m->classes));
     if (m->task == RT_TASK_CLASSIFICATION)
         RT_TRY(rt_dataset_name_classes(d, m->class_names));
-    rt_part train = part_of(m, &m->train), test = part_of(m, &m->test), all = train;
     const bool alone = !train.label && !train.target && !test.label && !test.target;
     if (m->test.rows > 0 && m->train.rows > 0) {
         RT_TRY_GOTO(join(d, &train, &test, &all, &x, &label, &target));

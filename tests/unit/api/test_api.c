@@ -280,13 +280,23 @@ static void test_wrong_outputs_of_a_regression(void **state) {
     rt_session *s = NULL;
     const float x[1] = {1};
     float y[8];
+    int64_t label;
+    uint8_t byte[8];
     assert_int_equal(rt_model_load(&m, to + 4), RT_OK);
     assert_int_equal(rt_session_create(&s, m, 1), RT_OK);
     const rt_prediction foreign[] = {{.size = sizeof(rt_prediction), .probs = y},
                                      {.size = sizeof(rt_prediction), .member_probs = y},
                                      {.size = sizeof(rt_prediction), .entropy = y},
                                      {.size = sizeof(rt_prediction), .expected_entropy = y},
-                                     {.size = sizeof(rt_prediction), .mutual_information = y}};
+                                     {.size = sizeof(rt_prediction), .mutual_information = y},
+                                     {.size = sizeof(rt_prediction), .label = &label},
+                                     {.size = sizeof(rt_prediction), .confidence = y},
+                                     {.size = sizeof(rt_prediction), .epkl = y},
+                                     {.size = sizeof(rt_prediction), .alpha = y},
+                                     {.size = sizeof(rt_prediction), .set = byte},
+                                     {.size = sizeof(rt_prediction), .reject = byte},
+                                     {.size = sizeof(rt_prediction), .lower = y},
+                                     {.size = sizeof(rt_prediction), .upper = y}};
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
         REFUSED(rt_session_run(s, x, 1, &foreign[i]));
     assert_int_equal(
@@ -484,11 +494,96 @@ static void test_settings(void **state) {
     rt_free(NULL);
 }
 
+/* The rest of the header, and data sets from memory that cannot be one. */
+static void test_wrong_memory(void **state) {
+    (void)state;
+    char to[160];
+    snprintf(to, sizeof to, "out=%s/wrong-memory", dir);
+    const char *settings[] = {"data=memory:made", "arch=mlp:4", "epochs=1", to};
+    const rt_memory good = make_memory(RT_TASK_CLASSIFICATION);
+    static int32_t high[ROWS], negative[ROWS];
+    static float nan_row[ROWS * FEATURES];
+    static const char *const no_name[] = {"low", NULL};
+    memset(negative, 0xff, sizeof negative);
+    high[3] = 2;
+    memcpy(nan_row, rows, sizeof nan_row);
+    nan_row[4] = NAN;
+    enum { CASES = 17 };
+    rt_memory bad[CASES];
+    for (int i = 0; i < CASES; i++)
+        bad[i] = good;
+    bad[0].size = 0;
+    bad[1].name = NULL;
+    bad[2].task = (rt_task)77;
+    bad[3].rank = 0;
+    bad[4].rank = 7;
+    bad[5].dims[0] = 0;
+    bad[6].dims[0] = -5;
+    bad[7].dims[0] = INT64_MAX;
+    bad[8].classes = 0;
+    bad[9].classes = INT64_MAX;
+    bad[10].class_names = no_name;
+    bad[11].train.rows = -1;
+    bad[12].train.rows = 0;
+    bad[13].train.x = NULL;
+    bad[14].train.label = NULL;
+    bad[15].train.label = high;
+    bad[16].train.label = negative;
+    rt_job job = {.size = sizeof job, .settings = settings, .nsettings = 4, .memory = bad, .nmemory = 1};
+    for (int i = 0; i < CASES; i++) {
+        job.memory = &bad[i];
+        const rt_status st = rt_job_run("train", &job);
+        if ((st != RT_E_USAGE && st != RT_E_INPUT) || !*rt_error_text())
+            fail_msg("wrong data set %d: %s, \"%s\"", i, rt_status_name(st), rt_error_text());
+    }
+    rt_memory holes = good;
+    holes.train.x = nan_row;
+    job.memory = &holes;
+    assert_int_equal(rt_job_run("train", &job), RT_E_INPUT);
+    job.memory = &good;
+    const int counts[][3] = {{-1, 0, 1}, {4, -1, 1}, {4, 0, -1}};
+    for (int i = 0; i < 3; i++) {
+        rt_job wrong = job;
+        wrong.nsettings = counts[i][0];
+        wrong.nwords = counts[i][1];
+        wrong.nmemory = counts[i][2];
+        REFUSED(rt_job_run("train", &wrong));
+    }
+    const char *no_word = NULL;
+    REFUSED(rt_job_run("eval", &(rt_job){.size = sizeof job, .words = &no_word, .nwords = 1}));
+    assert_int_equal(rt_job_run("train", &job), RT_OK); /* and as it should be */
+
+    rt_model *m = NULL;
+    rt_setting s;
+    int64_t dims[3];
+    float y[2];
+    const rt_prediction probs = {.size = sizeof probs, .probs = y};
+    assert_int_equal(rt_model_load(&m, to + 4), RT_OK);
+    REFUSED(rt_model_run(m, NULL, 1, &probs, 1));
+    REFUSED(rt_model_run(m, rows, 1, NULL, 1));
+    REFUSED(rt_model_run(m, rows, INT64_MAX, &probs, 1));
+    REFUSED(rt_model_run(m, rows, 1, &(rt_prediction){.size = 4, .probs = y}, 1));
+    assert_int_equal(rt_model_task(NULL), 0);
+    assert_int_equal(rt_model_dims(NULL, dims), 0);
+    assert_int_equal(rt_model_dims(m, NULL), 1); /* only asked how many */
+    assert_null(rt_model_meta(NULL, "task"));
+    assert_null(rt_model_meta(m, NULL));
+    assert_int_equal(rt_setting_count(NULL), -1);
+    REFUSED(rt_setting_get(NULL, 0, &s));
+    REFUSED(rt_setting_get("sing", 0, &s));
+    const char *hole[] = {NULL};
+    REFUSED(rt_settings_check("train", NULL, 1));
+    REFUSED(rt_settings_check("train", settings, -1));
+    REFUSED(rt_settings_check("train", hole, 1));
+    rt_model_destroy(&m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_verb),
                                        cmocka_unit_test(test_regression_from_memory),
                                        cmocka_unit_test(test_settings),
                                        cmocka_unit_test(test_wrong_arguments),
+                                       cmocka_unit_test(test_wrong_memory),
                                        cmocka_unit_test(test_wrong_outputs_of_a_regression),
                                        cmocka_unit_test(test_train_and_predict),
                                        cmocka_unit_test(test_sure_rows),
