@@ -5,16 +5,17 @@
  * the column of least c - v:
  *
  *     column reduction         each column is offered at its lowest cost to that row
- *     augmenting row reduction a free row takes its best column and raises its price until the second best is
- * as good; who is driven out tries again (a bounded number of times) augmentation             for each row
- * still free, the shortest path (Dijkstra) to a free column; prices are changed so that all reduced costs
- * stay optimal
+ *     augmenting row reduction a free row takes its best column and raises its price until the second best is as
+ *                              good; who is driven out tries again (a bounded number of times)
+ *     augmentation             for each row still free, the shortest path (Dijkstra) to a free column; prices are
+ *                              changed so that all reduced costs stay optimal
  *
  * O(n^3) at worst; near a good solution, as in matching, most rows are settled by the first two. Ties go to
  * the lowest number, so that equal gains give equal answers.
  */
 #include "align/align.h"
 #include "base/alloc.h"
+#include "base/stop.h"
 #include <math.h>
 
 enum { TRIES_PER_ROW = 10 };
@@ -72,7 +73,7 @@ static void best_two(const lap *p, int64_t i, int64_t j[2], double u[2]) {
 
 static void row_reduction(lap *p, int64_t nfree) {
     int64_t at = 0, tries = TRIES_PER_ROW * p->n;
-    while (at < nfree) {
+    while (at < nfree && !rt_stop_wanted()) {
         const int64_t i = p->free[at++];
         int64_t j[2];
         double u[2];
@@ -175,8 +176,11 @@ rt_status rt_assign(int64_t *perm, const double *gain, int64_t n) {
     if (n > 1)
         for (int pass = 0; pass < 2; pass++)
             row_reduction(&p, free_rows(&p));
-    for (int64_t left = free_rows(&p), k = 0; k < left; k++)
+    RT_TRY_GOTO(rt_stop_check("matching", "units")); /* a reduction that was cut short */
+    for (int64_t left = free_rows(&p), k = 0; k < left; k++) {
+        RT_TRY_GOTO(rt_stop_check("matching", "units"));
         augment(&p, p.free[k]);
+    }
 done:
     rt_free(numbers);
     rt_free(places);

@@ -18,6 +18,7 @@
  */
 #include "align/align.h"
 #include "base/alloc.h"
+#include "base/stop.h"
 #include "plan/plan.h"
 #include <math.h>
 #include <string.h>
@@ -225,6 +226,7 @@ rt_status rt_matcher_run(rt_matcher *t, const float *target, const float *source
             bool better = false;
             if (solved[g] == moves)
                 continue;
+            RT_TRY(rt_stop_check("matching", s->group[g].name));
             RT_TRY(improve(t, g, target, source, perm, &value, least, &better));
             moves += better;
             moved = moved || better;

@@ -19,6 +19,7 @@
 
 #include "base/alloc.h"
 #include "base/size.h"
+#include "base/stop.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -192,8 +193,10 @@ rt_status rt_encoder_fit(rt_encoder *e, const rt_frame *t, int64_t target, const
     if (target >= 0)
         RT_TRY(rt_arena_strdup(&e->arena, &e->target, t->column[target].name));
     for (int64_t c = 0; c < t->columns; c++)
-        if (c != target)
+        if (c != target) {
+            RT_TRY(rt_stop_check("fitting columns of", t->path));
             RT_TRY(fit_column(e, &e->column[e->columns++], t, &t->column[c], rows, n));
+        }
     return rt_encoder_layout(e, t->path);
 }
 
@@ -383,6 +386,7 @@ rt_status rt_encoder_run(const rt_encoder *e, const rt_frame *t, const int64_t *
             continue;
         const bool there = rt_map_get(&at, e->column[c].name, &from);
         RT_ASSERT(there && t->column[from].kind == rt_encoder_kind(&e->column[c]));
+        RT_TRY_GOTO(rt_stop_check("encoding", t->path));
         RT_TRY_GOTO(run_column(e, &e->column[c], &t->column[from], rows, n, out));
     }
 done:

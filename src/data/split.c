@@ -13,6 +13,7 @@
 #include "data/data_int.h"
 
 #include "base/alloc.h"
+#include "base/stop.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -88,7 +89,9 @@ rt_status rt_split_mask(uint8_t *mask, int64_t n, int64_t take, rt_split how, co
     quota[0] = take;
     if (by_class)
         RT_TRY_GOTO(quotas(quota, label, classes, n, take));
+    RT_TRY_GOTO(rt_stop_check("dividing", "rows"));
     rt_rng_permutation(r, order, n);
+    RT_TRY_GOTO(rt_stop_check("dividing", "rows"));
     for (int64_t i = 0; i < n; i++) {
         int64_t *left = &quota[by_class ? label[order[i]] : 0];
         mask[order[i]] = *left > 0;

@@ -76,6 +76,16 @@ run train --data spiral:n=2000 --arch mlp:8 --epochs 1 --out run --quiet
 stopped 2 4 "eval --bootstrap" eval run --data spiral:n=2000 --bootstrap 1000000 --quiet
 check "eval --bootstrap: nothing is stored" sh -c '! grep -q evaluation run/metrics.json'
 
+# Columns of a long table, and units of wide networks.
+run data spiral:n=300000 --out csv:long.csv --quiet
+for delay in 0.5 1.2; do
+    stopped $delay 4 "train, a table of 900,000 rows, after $delay s" train --data csv:long.csv --arch mlp:4 --epochs 20 --out table --quiet --force
+done
+rm -f long.csv
+run train --data spiral:n=20 --arch mlp:1500,1500 --members 2 --epochs 0 --out wide --quiet
+stopped 2.5 4 "average, matching" average wide --data spiral:n=20 --method match --out matched --quiet
+check "average, matching: no run" test ! -e matched/model.safetensors
+
 # The second signal ends it at once, whatever it does; what was saved before stays good.
 small="--data spiral:n=200 --arch mlp:16 --epochs 100000 --quiet --checkpoint-every 0"
 "$RETORT" train $small --out twice >out 2>err </dev/null &
