@@ -254,7 +254,7 @@ rt_status rt_average_run(const rt_config *c, const char *const *runs, int nruns,
     rt_average a;
     memset(out, 0, sizeof *out);
     if (rt_config_is_set(c, "method"))
-        RT_TRY(find_method(&method, c->method)); /* a slip is told before anything is read */
+        RT_TRY(find_method(&method, c->method)); /* an unknown name fails before anything is read */
     RT_TRY(rt_run_dir_check(c->out, false, c->force));
     RT_TRY(rt_average_open(&a, c, runs, nruns, pool, hooks));
     rt_status st;

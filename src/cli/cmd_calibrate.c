@@ -41,7 +41,7 @@ static void say(rt_cli *c, const rt_calibration *k) {
         cli_say(&c->term,
                 "these promises are for rows drawn like the ones they were fitted on; shift breaks them");
     if (!c->config.dry_run)
-        cli_say(&c->term, "stored in %s; predict, eval, export and sessions use it unless told --raw",
+        cli_say(&c->term, "stored in %s; predict, eval, export and sessions use it; --raw leaves it out",
                 c->args[0]);
 }
 

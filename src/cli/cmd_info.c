@@ -173,7 +173,7 @@ rt_status cli_cmd_info(rt_cli *c) {
         st = cli_describe_run(c, path);
     else
         st = cli_describe_data(c, c->args[0]);
-    if (st == RT_E_USAGE && !strchr(path, ':')) /* a name, rather than a slip in SPEC */
+    if (st == RT_E_USAGE && !strchr(path, ':')) /* a name, rather than a mistake in SPEC */
         st = rt_error_prefix(st, "%s is no run, model (.safetensors) or array (.npy)", path);
     rt_free(path);
     return st;

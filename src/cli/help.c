@@ -53,9 +53,9 @@ void cli_param_range(const rt_param_info *p, rt_str *out) {
         rt_str_appendf(out, "%s to %s", lo, hi);
 }
 
-/* Help that says "unless told" names what stands in for the default in some cases. */
+/* Help that names a default itself says where it differs from the one in the table. */
 bool cli_param_has_exceptions(const rt_param_info *p) {
-    return strstr(p->help, "unless told") != NULL;
+    return strstr(p->help, "default: ") != NULL;
 }
 
 /* ---- text ---- */

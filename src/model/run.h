@@ -17,7 +17,7 @@ typedef struct rt_run_dir {
     rt_appender *log;
 } rt_run_dir;
 rt_status rt_run_dir_state(const char *path, rt_run_state *out) RT_MUST_CHECK;
-/* Refuses to touch an existing run unless told to. */
+/* Refuses to touch an existing run unless asked to (--resume, --force). */
 rt_status rt_run_dir_check(const char *path, bool resume, bool force) RT_MUST_CHECK;
 /* Makes and locks the directory, and sweeps away what a killed process left. */
 rt_status rt_run_dir_open(rt_run_dir *d, const char *path, bool resume, bool force) RT_MUST_CHECK;

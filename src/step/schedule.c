@@ -8,7 +8,7 @@
  *     step         b g^k, k the number of milestones <= e; step:80:0.1 reads: after epoch 80 a tenth
  *     cosine       b (1 + cos(pi (e - W) / (E - W))) / 2
  *     one-cycle:L  b -> 10 b over the first half of L epochs, back to b over the second, then down to b / 1000 at E
- *                  (Malinin et al. 2020, Table 6, where b is the initial rate); L: 2/3 E, the paper's share, unless told
+ *                  (Malinin et al. 2020, Table 6, where b is the initial rate); L: 2/3 E, the paper's share, by default
  *     waves:L      b (1 + cos(2 pi (e - W) / L)) / 2, down to zero and up again every L epochs
  *
  * The one-cycle rule contains its own warm-up; giving both is an error.

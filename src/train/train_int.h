@@ -118,7 +118,7 @@ typedef struct rt_trainer {
     const rt_train_hooks *hooks;
     const char *method;
     rt_phase phases[RT_PHASES_MAX];
-    int nphases, phase; /* the phase is a function of the epoch: changing it is the last deed of an epoch */
+    int nphases, phase; /* the phase follows from the epoch; it changes when an epoch ends */
     const rt_perturb *perturb;
     rt_teacher *teacher;
     float *teacher_rows; /* (members, teachers, batch, outputs) */
