@@ -263,6 +263,33 @@ static void text_intro(rt_str *out, const rt_recipe *r, double seconds) {
                        "errors; else it is within noise.\n\n");
 }
 
+/* Breaks lines of prose at 120 columns, by turning spaces into line ends; headings and tables stay. No line begins with
+ * what Markdown would take for a list, a heading or a table. */
+static void fold(rt_str *text) {
+    enum { COLUMNS = 120 };
+    char *line = text->p, *space = NULL;
+    bool prose = true;
+    int column = 0;
+    for (char *c = line; c && *c; c++) {
+        if (c == line && column == 0)
+            prose = *c != '#' && *c != '|';
+        if (*c == '\n') {
+            line = c + 1, space = NULL, column = 0;
+            continue;
+        }
+        if (*c == ' ' && !strchr("-+*#|>0123456789", c[1]))
+            space = c;
+        column += ((unsigned char)*c & 0xC0) != 0x80; /* of a UTF-8 character, its first byte */
+        if (prose && column > COLUMNS && space) {
+            *space = '\n';
+            column = 0;
+            for (char *d = space + 1; d <= c; d++)
+                column += ((unsigned char)*d & 0xC0) != 0x80;
+            space = NULL;
+        }
+    }
+}
+
 rt_status rt_recipe_results(const rt_recipe *r, rt_str *json, rt_str *markdown) {
     rt_json j;
     double seconds;
@@ -293,7 +320,9 @@ rt_status rt_recipe_results(const rt_recipe *r, rt_str *json, rt_str *markdown) 
     rt_json_object_end(&j);
     rt_str_append_char(json, '\n');
     RT_TRY(rt_str_status(json));
-    return rt_str_status(markdown);
+    RT_TRY(rt_str_status(markdown));
+    fold(markdown);
+    return RT_OK;
 }
 
 static rt_status write_file(const char *dir, const char *name, const rt_str *text) {
