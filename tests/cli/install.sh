@@ -35,6 +35,12 @@ check "training from arrays compiles as C" cc -std=c11 -Wall -Wextra -Werror "$R
 check "and as C++" g++ -x c++ -Wall -Wextra -Werror "$RT_SOURCE_DIR/examples/train_arrays.c" $(pc --cflags --libs) -lm -o arrays_cxx
 }
 check "it trains, distils, evaluates and predicts" sh -c 'mkdir made made2 && ./arrays made >said && grep -q "knowledge uncertainty" said && ./arrays_cxx made2 | cmp - said'
+# shellcheck disable=SC2046
+{
+check "distilling from stored answers compiles as C" cc -std=c11 -Wall -Wextra -Werror "$RT_SOURCE_DIR/examples/distill_stored.c" $(pc --cflags --libs) -lm -o stored
+check "and as C++" g++ -x c++ -Wall -Wextra -Werror "$RT_SOURCE_DIR/examples/distill_stored.c" $(pc --cflags --libs) -lm -o stored_cxx
+}
+check "the student knows where its teachers disagree" sh -c 'mkdir kept kept2 && ./stored kept >said && grep -q "at the second: yes" said && ./stored_cxx kept2 | cmp - said'
 check "both alike" cmp answer.shared answer.static
 cat >CMakeLists.txt <<'END'
 cmake_minimum_required(VERSION 3.18)
