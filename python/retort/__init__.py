@@ -8,13 +8,14 @@
     knows = model.uncertainty(X_new)["mutual_information"]
 
 Verbs take the keys of the program's flags as arguments (`retort train --help`), with underscores for dashes. Data is a SPEC
-as the program takes it ("fashion-mnist", "csv:houses.csv,target=price"), or arrays: (X, y), or a Data object.
+as the program takes it ("fashion-mnist", "csv:houses.csv,target=price"), or arrays: (X, y), or a Data object. Remarks of the
+library go to the logger "retort". Estimators for scikit-learn are in retort.sklearn.
 """
-from ._native import InputError, Interrupted, RetortError, UsageError, lib as _lib
+from ._native import FileError, InputError, Interrupted, OutOfMemory, RetortError, UsageError, lib as _lib
 from .data import Data
 from .model import Model
 from .verbs import average, calibrate, distill, evaluate, export, report, settings, train
 
 __version__: str = _lib.rt_version().decode()
-__all__ = ["Data", "InputError", "Interrupted", "Model", "RetortError", "UsageError", "average", "calibrate", "distill", "evaluate",
-           "export", "report", "settings", "train", "__version__"]
+__all__ = ["Data", "FileError", "InputError", "Interrupted", "Model", "OutOfMemory", "RetortError", "UsageError", "average",
+           "calibrate", "distill", "evaluate", "export", "report", "settings", "train", "__version__"]
