@@ -155,12 +155,11 @@ static rt_status save_model(rt_average *a, const rt_run_dir *dir) {
     RT_TRY_GOTO(
         rt_model_create(&m, rt_student_get_config(rt_model_student(a->loaded[0])), a->data, mean, std, 1));
     memcpy(rt_model_weights(m, 0), a->out, (size_t)a->floats * sizeof(float));
-    rt_config_hash(a->c, RT_VERB_AVERAGE, config_hash);
+    rt_config_hash(a->c, RT_VERB_AVERAGE, false, config_hash);
     digest_models(a, models_hash);
     RT_TRY_GOTO(rt_run_dir_file(dir, "model.safetensors", &path));
     st = rt_model_save(m, 0, path,
                        &(rt_provenance){.method = a->c->method,
-                                        .data = a->c->data,
                                         .data_hash = rt_dataset_hash(a->data),
                                         .config_hash = config_hash,
                                         .teacher_hash = models_hash,

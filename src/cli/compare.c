@@ -165,7 +165,6 @@ static rt_status read_network(comparison *m, int which) {
     RT_TRY_GOTO(put(&m->network, "parameters", which, text));
     snprintf(text, sizeof text, "%.0f", rt_model_networks(model) * rt_student_flops(rt_model_student(model)));
     RT_TRY_GOTO(put(&m->network, "flops", which, text));
-    RT_TRY_GOTO(put_meta(&m->data, "data", which, model, "provenance", "data"));
     RT_TRY_GOTO(put_meta(&m->data, "data_sha256", which, model, "provenance", "data_sha256"));
     if (rt_model_task(model) == RT_TASK_CLASSIFICATION)
         for (int64_t k = 0; k < rt_model_outputs(model); k++)

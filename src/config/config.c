@@ -417,14 +417,15 @@ bool rt_config_v3(const rt_config *c) {
     return c->isa && strcmp(c->isa, "v3") == 0;
 }
 
-void rt_config_hash(const rt_config *c, unsigned verb, char out[65]) {
+void rt_config_hash(const rt_config *c, unsigned verb, bool names, char out[65]) {
     rt_sha256 sha;
     uint8_t digest[32];
     char number[40];
     rt_sha256_init(&sha);
     for (int i = 0; i < P_COUNT; i++) {
         const char *text = value_text(c, i, number);
-        if (!text || !decides(i, verb) || (c->state->saved && c->state->from[i] == FROM_DEFAULT))
+        if (!text || !decides(i, verb) || (c->state->saved && c->state->from[i] == FROM_DEFAULT) ||
+            (!names && (params[i].verbs & RT_PARAM_NAME)))
             continue;
         rt_sha256_update(&sha, params[i].key, strlen(params[i].key) + 1);
         rt_sha256_update(&sha, text, strlen(text) + 1);

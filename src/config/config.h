@@ -44,6 +44,7 @@ enum {
     RT_VERB_ALL = 4095,
     RT_PARAM_HOW = 1 << 16,  /* changes how a run is done, not its result */
     RT_PARAM_ONCE = 1 << 17, /* concerns one call only: not saved */
+    RT_PARAM_NAME = 1 << 18, /* where something is that has a hash of its own */
 };
 
 typedef enum rt_param_kind {
@@ -80,8 +81,9 @@ bool rt_config_is_set(const rt_config *c, const char *key);
 void rt_config_write(const rt_config *c, unsigned verb,
                      rt_str *out);     /* YAML of every parameter the verb knows */
 bool rt_config_v3(const rt_config *c); /* --isa v3 */
-void rt_config_hash(const rt_config *c, unsigned verb,
-                    char out[65]); /* of what decides the result: not out, threads, progress, ... */
+/* Of what decides the result: not out, threads, progress, ... Names of data and teacher are in it only if wanted: a
+ * model file has the hashes of both, and is the same wherever they lie. */
+void rt_config_hash(const rt_config *c, unsigned verb, bool names, char out[65]);
 
 /* Of a configuration loaded from a run: the hash leaves out what its file does not have, parameters of a later version. */
 void rt_config_mark_saved(rt_config *c);

@@ -2,8 +2,8 @@
  * dataset_memory.c - memory:NAME, arrays that the caller of the library lends for the time of one call.
  *
  * They are found by name through a thread-local list, so that every key that takes a SPEC can name them and two
- * threads never see each other's. Rows are copied: a data set outlives nothing but itself. Given a test part it is
- * used; otherwise rows are drawn for it as for an npy file.
+ * threads never see each other's. They are read where they are: given a test part, or told that none is wanted
+ * (test=0), nothing is copied; rows drawn for testing, as from an npy file, are.
  */
 #include "base/alloc.h"
 #include "base/size.h"
@@ -51,34 +51,11 @@ static rt_part part_of(const rt_memory *m, const rt_arrays *a) {
         .n = a->rows, .f32 = a->x, .label = classes ? a->label : NULL, .target = classes ? NULL : a->target};
 }
 
-/* Both parts one after the other, as divide takes them. */
-static rt_status join(rt_dataset *d, const rt_part *a, const rt_part *b, rt_part *all, float **x,
-                      int32_t **label, float **target) {
-    const size_t row = (size_t)rt_shape_elems(&d->row), n = (size_t)(a->n + b->n);
-    RT_TRY(rt_alloc(x, n * row * sizeof **x));
-    memcpy(*x, a->f32, (size_t)a->n * row * sizeof **x);
-    memcpy(*x + (size_t)a->n * row, b->f32, (size_t)b->n * row * sizeof **x);
-    if (a->label && b->label) {
-        RT_TRY(rt_alloc(label, n * sizeof **label));
-        memcpy(*label, a->label, (size_t)a->n * sizeof **label);
-        memcpy(*label + a->n, b->label, (size_t)b->n * sizeof **label);
-    }
-    if (a->target && b->target) {
-        RT_TRY(rt_alloc(target, n * sizeof **target));
-        memcpy(*target, a->target, (size_t)a->n * sizeof **target);
-        memcpy(*target + a->n, b->target, (size_t)b->n * sizeof **target);
-    }
-    *all = (rt_part){.n = (int64_t)n, .f32 = *x, .label = *label, .target = *target};
-    return RT_OK;
-}
-
 rt_status rt_load_memory(rt_dataset *d, const rt_spec *s, rt_data_options o) {
     static const char *const keys[] = {"test", "seed"};
     RT_TRY(rt_spec_check(s, 1, 1, keys, RT_COUNT(keys)));
     const rt_memory *m = find(s->path[0]);
     uint8_t *is_test = NULL;
-    float *x = NULL, *target = NULL;
-    int32_t *label = NULL;
     rt_status st;
     RT_TRY(check(m, s));
     d->task = m->task;
@@ -87,26 +64,24 @@ rt_status rt_load_memory(rt_dataset *d, const rt_spec *s, rt_data_options o) {
     int64_t elems;
     RT_FAIL_IF(!rt_shape_count(&d->row, &elems) || elems < 1, RT_E_USAGE, "data '%s': rows of no shape",
                s->whole);
-    rt_part train = part_of(m, &m->train), test = part_of(m, &m->test), all = train;
+    const rt_part train = part_of(m, &m->train), test = part_of(m, &m->test);
     RT_TRY(rt_part_check(&train, "train", m->task, elems, m->classes));
     RT_TRY(rt_part_check(&test, "test", m->task, elems, m->classes));
     if (m->task == RT_TASK_CLASSIFICATION)
         RT_TRY(rt_dataset_name_classes(d, m->class_names));
-    const bool alone = !train.label && !train.target && !test.label && !test.target;
     if (m->test.rows > 0 && m->train.rows > 0) {
-        RT_TRY_GOTO(join(d, &train, &test, &all, &x, &label, &target));
-        RT_TRY_GOTO(rt_calloc(&is_test, (size_t)all.n, 1));
-        memset(is_test + train.n, 1, (size_t)test.n);
-    } else {
-        all = m->train.rows > 0 ? train : test;
-        o.whole = o.whole || alone || m->test.rows > 0;
-        RT_TRY_GOTO(rt_holdout_mask(d, &is_test, s, &o, all.n, all.label));
+        d->train = o.test_only ? (rt_part){0} : train;
+        d->test = test;
+        return RT_OK;
     }
-    st = rt_dataset_divide(d, &all, is_test, o.test_only);
+    const rt_part all = m->train.rows > 0 ? train : test;
+    o.whole = o.whole || (!all.label && !all.target) || m->test.rows > 0;
+    RT_TRY_GOTO(rt_holdout_mask(d, &is_test, s, &o, all.n, all.label));
+    if (memchr(is_test, 1, (size_t)all.n) == NULL)
+        d->train = all;
+    else
+        st = rt_dataset_divide(d, &all, is_test, o.test_only);
 done:
     rt_free(is_test);
-    rt_free(x);
-    rt_free(label);
-    rt_free(target);
     return st;
 }

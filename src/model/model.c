@@ -14,10 +14,10 @@
  *                    or {"kind":"regression","target_mean":0,"target_std":1}
  *     table          for a model of a table, its columns: data/encoder_json.c
  *     method         what trained it
- *     provenance     {"data":...,"data_sha256":...,"config_sha256":...,"seed":1,"member":0,"members":8,...}
+ *     provenance     {"data_sha256":...,"config_sha256":...,"seed":1,"member":0,"members":8,...}
  *     sha256         of all of the above and the tensors
  *
- * Nothing here depends on time, threads or paths of the run, so equal training gives equal files.
+ * Nothing here depends on time, threads or where the run, its data and its teacher lie, so equal training gives equal files.
  */
 #include "base/alloc.h"
 #include "base/json.h"
@@ -348,7 +348,6 @@ static void write_provenance(const rt_model *m, int member, const rt_provenance 
     rt_json j;
     rt_json_init(&j, out, false);
     rt_json_object_begin(&j, NULL);
-    rt_json_str(&j, "data", from->data);
     rt_json_str(&j, "data_sha256", from->data_hash);
     rt_json_str(&j, "config_sha256", from->config_hash);
     rt_json_i64(&j, "seed", from->seed);

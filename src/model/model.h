@@ -79,7 +79,7 @@ rt_status rt_model_create(rt_model **out, const rt_student_config *student, cons
 rt_status rt_model_set_student(rt_model *m, const rt_student_config *student, int networks) RT_MUST_CHECK;
 float *rt_model_weights(rt_model *m, int network);
 typedef struct rt_provenance {
-    const char *method, *data, *data_hash, *config_hash;
+    const char *method, *data_hash, *config_hash;
     const char *objective, *perturb, *teacher_hash; /* NULL: none */
     int64_t seed, epochs, kept_epoch;
     int first, of; /* a model that is part of so many networks, from this one on; of = 0: it has all */

@@ -286,9 +286,8 @@ static rt_status assemble(hyper *h) {
     rt_model *one = NULL;
     char *from_path = NULL, *path = NULL, hash[65], name[48];
     rt_status st = RT_OK;
-    rt_config_hash(h->c, RT_VERB_TRAIN, hash);
+    rt_config_hash(h->c, RT_VERB_TRAIN, false, hash);
     rt_provenance from = {.method = "hyper",
-                          .data = h->c->data,
                           .data_hash = rt_dataset_hash(h->data),
                           .config_hash = hash,
                           .seed = h->c->seed,

@@ -145,7 +145,7 @@ typedef struct rt_trainer {
     rt_step *step;
     rt_predictor *predictor; /* NULL without validation */
     rt_prefetch *prefetch;
-    char config_hash[65];
+    char config_hash[65], settings_hash[65]; /* with and without the names of data and teacher */
     rt_run_dir dir;
     rt_progress_state at;
     rt_checkpoint checkpoint;

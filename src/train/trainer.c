@@ -205,9 +205,8 @@ static rt_status run_epoch(rt_trainer *t) {
 static rt_status save_one(rt_trainer *t, const rt_model *model, int m, const char *name) {
     char *path;
     rt_provenance from = {.method = t->method,
-                          .data = t->c->data,
                           .data_hash = rt_dataset_hash(t->data),
-                          .config_hash = t->config_hash,
+                          .config_hash = t->settings_hash,
                           .objective = t->verb == RT_VERB_DISTILL ? t->c->objective : NULL,
                           .perturb = t->perturb ? t->perturb->name : NULL,
                           .teacher_hash = t->teacher ? t->teacher->digest : NULL,

@@ -352,7 +352,8 @@ rt_status rt_trainer_open(rt_trainer *t) {
     RT_TRY(rt_trainer_resolve(t));
     RT_FAIL_IF(!c->arch, RT_E_USAGE, "what to train? Give --arch SPEC, for example mlp:200,200");
     const rt_config whole = rt_trainer_whole(t);
-    rt_config_hash(&whole, t->verb, t->config_hash);
+    rt_config_hash(&whole, t->verb, true, t->config_hash);
+    rt_config_hash(&whole, t->verb, false, t->settings_hash);
     RT_TRY(rt_split_rows(c, t->data, &t->train, &t->valid));
     if (t->teacher && t->teacher->model) /* one encoding for both */
         RT_TRY(rt_dataset_encode_as(t->data, rt_model_like(t->teacher->model).table));

@@ -114,14 +114,14 @@ static rt_status config_read(int seed, const uint8_t *data, size_t n) {
     RT_TRY(rt_config_init(&c));
     rt_status st = rt_config_load(&c, RT_VERB_TRAIN, scratch_path(&fuzz.dir, "mutant.yaml"));
     if (st == RT_OK) { /* what was taken can be written, and is taken again */
-        rt_config_hash(&c, RT_VERB_TRAIN, hash);
+        rt_config_hash(&c, RT_VERB_TRAIN, true, hash);
         rt_config_write(&c, RT_VERB_TRAIN, &text);
         rt_config_deinit(&c);
         RT_TRY(rt_config_init(&c));
         RT_TRY(write_mutant("again.yaml", (const uint8_t *)rt_str_text(&text), text.len));
         assert_ok(rt_config_load(&c, RT_VERB_TRAIN, scratch_path(&fuzz.dir, "again.yaml")));
         char again[65];
-        rt_config_hash(&c, RT_VERB_TRAIN, again);
+        rt_config_hash(&c, RT_VERB_TRAIN, true, again);
         assert_string_equal(hash, again);
     }
     rt_str_deinit(&text);
@@ -207,7 +207,7 @@ static void add_model(const char *student, const char *arch, const char *data, d
     rt_model *m = NULL;
     static const double mean[2] = {0.5, -1}, std[2] = {1, 2};
     const rt_provenance from = {
-        .method = "train", .data = data, .data_hash = "0", .config_hash = "1", .epochs = 2};
+        .method = "train", .data_hash = "0", .config_hash = "1", .epochs = 2};
     assert_ok(rt_dataset_open(&d, data, (rt_data_options){.seed = 1}));
     const bool regression = rt_dataset_task(d) == RT_TASK_REGRESSION;
     rt_student_config c = {.spec = student,
