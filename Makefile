@@ -1,5 +1,5 @@
 # The front door. `make` builds build/retort; `make check` tests it; `make demo` shows it.
-.PHONY: all deps demo check check-long bench install format clean
+.PHONY: all deps demo check check-long bench install wheel format clean
 PREFIX ?= /usr/local
 BUILD := build
 NINJA := ninja -C $(BUILD)
@@ -33,6 +33,7 @@ check-long: check
 	@tests/golden/corruptions_live $(BUILD)
 	@tests/golden/metrics_live $(BUILD)
 	@tests/golden/onnx_live $(BUILD)
+	@RT_WHOLE=1 tools/run_tests $(BUILD) cli/python
 	@RT_WALK_ALL=1 tools/run_tests $(BUILD) cli/memory
 	@tools/check_sanitizers
 	@tools/check_threads
@@ -47,6 +48,12 @@ install:
 	@tools/deps --missing build
 	@cmake --preset release -DRT_TESTS=OFF -DCMAKE_INSTALL_PREFIX=$(PREFIX) >/dev/null && $(NINJA)
 	cmake --install $(BUILD)
+
+# The Python package with the library inside: build/retort-VERSION-py3-none-linux_x86_64.whl
+wheel:
+	@tools/deps python
+	@cmake --preset release -DRT_TESTS=OFF >/dev/null && $(NINJA) retort_shared
+	@tools/wheel $(BUILD)
 
 format:
 	git ls-files '*.c' '*.h' | xargs clang-format -i

@@ -229,7 +229,7 @@ class _Call:
         self.job = Job(size=c.sizeof(Job), settings=texts(lines), nsettings=len(lines), words=texts(words), nwords=len(words),
                        memory=(Memory * max(len(memory), 1))(*memory), nmemory=len(memory), stop=c.pointer(self.stop),
                        progress=self.callback, json=c.pointer(self.result))
-        self.thread = threading.Thread(target=self.work, daemon=True)
+        self.done = threading.Event()  # join may take a thread for dead when Ctrl-C meets it (Python 3.11)
 
     def show(self, _user: Any, p: Any) -> None:
         if self.failure is not None or self.progress is None:
@@ -245,14 +245,15 @@ class _Call:
     def work(self) -> None:
         self.status = lib.rt_job_run(self.verb, c.byref(self.job))
         self.text = error_text() if self.status else ""
+        self.done.set()
 
     def wait(self) -> bool:
         """Was it interrupted?"""
         interrupted = False
-        self.thread.start()
-        while self.thread.is_alive():
+        threading.Thread(target=self.work, daemon=True).start()
+        while not self.done.is_set():
             try:
-                self.thread.join(0.05)
+                self.done.wait(0.05)
             except KeyboardInterrupt:
                 interrupted = True
                 self.stop.value = 1

@@ -69,27 +69,27 @@ void rt_error_restore(const rt_error *src) {
 const char *rt_status_name(rt_status s) {
     switch (s) {
     case RT_OK:
-        return "ok";
+        return "RT_OK";
     case RT_E_FAILED:
-        return "failed";
+        return "RT_E_FAILED";
     case RT_E_MEMORY:
-        return "out of memory";
+        return "RT_E_MEMORY";
     case RT_E_IO:
-        return "input/output error";
+        return "RT_E_IO";
     case RT_E_NUMERIC:
-        return "not finite";
+        return "RT_E_NUMERIC";
     case RT_E_LOCKED:
-        return "locked";
+        return "RT_E_LOCKED";
     case RT_E_UNSUPPORTED:
-        return "unsupported";
+        return "RT_E_UNSUPPORTED";
     case RT_E_USAGE:
-        return "usage error";
+        return "RT_E_USAGE";
     case RT_E_INPUT:
-        return "bad input";
+        return "RT_E_INPUT";
     case RT_E_INTERRUPTED:
-        return "interrupted";
+        return "RT_E_INTERRUPTED";
     case RT_E_GATE:
-        return "gate not met";
+        return "RT_E_GATE";
     }
     return "unknown status";
 }

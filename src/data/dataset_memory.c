@@ -79,6 +79,8 @@ rt_status rt_load_memory(rt_dataset *d, const rt_spec *s, rt_data_options o) {
     RT_TRY_GOTO(rt_holdout_mask(d, &is_test, s, &o, all.n, all.label));
     if (memchr(is_test, 1, (size_t)all.n) == NULL)
         d->train = all;
+    else if (memchr(is_test, 0, (size_t)all.n) == NULL)
+        d->test = all;
     else
         st = rt_dataset_divide(d, &all, is_test, o.test_only);
 done:
