@@ -413,6 +413,10 @@ static bool decides(int i, unsigned verb) {
     return (params[i].verbs & verb) && !(params[i].verbs & RT_PARAM_HOW);
 }
 
+bool rt_config_older(const rt_config *c) {
+    return c->state->saved && !rt_config_is_set(c, "class-weights");
+}
+
 bool rt_config_v3(const rt_config *c) {
     return c->isa && strcmp(c->isa, "v3") == 0;
 }

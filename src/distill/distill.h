@@ -28,6 +28,7 @@ typedef struct rt_student_config {
     double fast_scale;
     bool member_bn;          /* batch-ensemble, latent-be: one BN per member */
     bool product_of_means;   /* latent-be: collapse to theta o (mean s)(mean r)^T instead of the exact mean */
+    bool full_bias_rate;     /* batch-ensemble: biases of members take the whole rate; runs of version 0.1 */
     double dirichlet_offset; /* dirichlet: alpha = exp(z) + offset; 0 for end2, 1 for proxy-end2 */
 } rt_student_config;
 

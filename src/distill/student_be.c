@@ -27,7 +27,7 @@ static rt_val be_member(const rt_student *s, rt_build *b, rt_val x, rt_val index
 static rt_rule be_rule(const rt_student *s, rt_role role) {
     if (role == RT_ROLE_FAST)
         return (rt_rule){.grad_scale = 1, .lr_scale = 0.5};
-    if (role == RT_ROLE_BIAS && s->members > 1)
+    if (role == RT_ROLE_BIAS && s->members > 1 && !s->config.full_bias_rate)
         return (rt_rule){.grad_scale = 1, .lr_scale = 0.5, .decay = -1};
     return (rt_rule){.grad_scale = 1, .lr_scale = 1, .decay = -1};
 }

@@ -48,10 +48,10 @@ static rt_status parse_step(rt_schedule *out, const char *text, const char *args
 static double one_cycle(const rt_schedule *s, double e) {
     if (e < s->cycle) {
         const double half = s->cycle / 2, t = e < half ? e / half : (s->cycle - e) / half;
-        return s->lr * (1 + (CYCLE_TOP - 1) * t);
+        return s->lr * (s->low + (s->high - s->low) * t);
     }
     const double rest = s->epochs - s->cycle, t = rest > 0 ? RT_MIN((e - s->cycle) / rest, 1.0) : 1.0;
-    return s->lr * (1 + (CYCLE_END - 1) * t);
+    return s->lr * (s->low + (CYCLE_END - s->low) * t);
 }
 
 static double cosine(const rt_schedule *s, double e) {
@@ -100,6 +100,8 @@ rt_status rt_schedule_parse(rt_schedule *out, const char *text, double lr, doubl
     out->lr = lr;
     out->warmup = warmup;
     out->warmup_start = 0.01;
+    out->low = 1;
+    out->high = CYCLE_TOP;
     out->epochs = epochs;
     size_t n = strcspn(text, ":");
     const char *words = text[n] == ':' ? text + n + 1 : NULL;

@@ -76,6 +76,7 @@ typedef struct rt_schedule {
     double gamma; /* step: factor */
     double
         cycle; /* one-cycle: epochs up to 10 lr and back, the rest falls to lr / 1000; waves: epochs of one */
+    double low, high; /* one-cycle: at its ends and in its middle, in lr; 1 and 10 */
 } rt_schedule;
 rt_status rt_schedule_parse(rt_schedule *out, const char *text, double lr, double warmup,
                             double epochs) RT_MUST_CHECK;

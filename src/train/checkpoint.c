@@ -9,7 +9,8 @@
  *     member-000.state   F32 (state floats)  of the optimiser
  *     member-000.best    F32 (floats)        absent before the first validation, or when the last are kept
  *     numbers            F64 (members, 6)    loss sum and rows right in this epoch; loss, accuracy and epoch
- *                                            of the weights to keep; lowest training loss of an epoch
+ *                                            of the weights to keep; lowest training loss of an epoch (absent in
+ *                                            form 1, of version 0.1)
  *
  * The metadata has the counters, the hashes of configuration and data, and a SHA-256 of everything: a
  * checkpoint with one wrong bit is refused. It is read as untrusted input: every name, type, shape and
@@ -22,7 +23,7 @@
 #include <string.h>
 
 enum { NUMBERS = 6, NAME_MAX_LEN = 32 };
-static const char FORMAT[] = "retort checkpoint 2";
+static const char FORMAT[] = "retort checkpoint 2", FORMAT_1[] = "retort checkpoint 1";
 static const char *const parts[] = {"values", "state", "best"};
 
 static void tensor_name(char out[NAME_MAX_LEN], int member, int part) {
@@ -144,8 +145,15 @@ static rt_status read_counters(const rt_checkpoint *c, const rt_safetensors *s, 
     return RT_OK;
 }
 
-static rt_status check_numbers(const rt_checkpoint *c, const double *v, const char *path) {
+/* Those of a file may be fewer: what it does not have is infinite, as a loss that any other is below. */
+static rt_status read_numbers(const rt_checkpoint *c, const rt_safetensors *s, const char *path, double *v) {
+    const int there = strcmp(rt_safetensors_meta(s, "format"), FORMAT_1) == 0 ? NUMBERS - 1 : NUMBERS;
+    const rt_st_tensor *t;
+    RT_TRY(find_tensor(&t, s, path, "numbers", "F64", rt_shape2(c->members, there)));
     for (int i = 0; i < c->members; i++, v += NUMBERS) {
+        memcpy(v, (const uint8_t *)t->data + (size_t)(i * there) * sizeof *v, (size_t)there * sizeof *v);
+        for (int k = there; k < NUMBERS; k++)
+            v[k] = INFINITY;
         bool ok = isfinite(v[0]) && v[1] >= 0 && v[4] >= 0 && v[4] <= (double)c->at->epoch + 1 &&
                   v[4] == floor(v[4]);
         RT_FAIL_IF(!ok, RT_E_INPUT, "%s: the numbers of member %d are out of range", path, i);
@@ -156,9 +164,7 @@ static rt_status check_numbers(const rt_checkpoint *c, const double *v, const ch
 static rt_status read_tensors(const rt_checkpoint *c, const rt_safetensors *s, const char *path,
                               double *numbers) {
     const rt_st_tensor *t;
-    RT_TRY(find_tensor(&t, s, path, "numbers", "F64", rt_shape2(c->members, NUMBERS)));
-    memcpy(numbers, t->data, t->bytes);
-    RT_TRY(check_numbers(c, numbers, path));
+    RT_TRY(read_numbers(c, s, path, numbers));
     for (int pass = 0; pass < 2; pass++) { /* look at everything, then take it */
         for (int i = 0; i < c->members; i++) {
             for (int part = 0; part < 3; part++) {
@@ -187,7 +193,8 @@ rt_status rt_checkpoint_read(const rt_checkpoint *c, const char *path) {
     RT_TRY_GOTO(rt_safetensors_read(&s, path));
     const char *format = rt_safetensors_meta(s, "format"), *config = rt_safetensors_meta(s, "config_sha256"),
                *data = rt_safetensors_meta(s, "data_sha256");
-    if (!format || strcmp(format, FORMAT) != 0 || !config || !data || !rt_safetensors_meta(s, "sha256"))
+    const bool known = format && (strcmp(format, FORMAT) == 0 || strcmp(format, FORMAT_1) == 0);
+    if (!known || !config || !data || !rt_safetensors_meta(s, "sha256"))
         RT_FAIL_GOTO(RT_E_INPUT, "%s: not a checkpoint of this version of retort", path);
     RT_TRY_GOTO(rt_tensors_verify(s, path));
     if (strcmp(config, c->config_hash) != 0)

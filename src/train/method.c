@@ -338,6 +338,7 @@ rt_status rt_trainer_student(const rt_trainer *t, rt_student_config *s) {
     s->head = c->head;
     s->split = c->split;
     s->member_bn = c->member_bn;
+    s->full_bias_rate = rt_config_older(c);
     s->product_of_means = c->product_of_means;
     s->dirichlet_offset = (p->objective->needs & RT_OBJ_DIRICHLET) != 0 ? offset_of(p->objective) : 0;
     return parse_fast_init(s, c->fast_init);
@@ -380,6 +381,8 @@ double rt_trainer_temperature(const rt_trainer *t, double epoch) {
     const rt_phase *p = &t->phases[t->phase];
     if (t->verb != RT_VERB_DISTILL)
         return 1;
+    if (rt_config_older(&t->config))
+        epoch = floor(epoch);
     return rt_method_temperature(t->config.temperature, t->config.anneal,
                                  (epoch - (double)p->first) / (double)RT_MAX(p->epochs, 1));
 }

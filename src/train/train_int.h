@@ -205,6 +205,10 @@ void rt_trainer_close(rt_trainer *t);
 double rt_trainer_seconds(const rt_trainer *t); /* all sessions */
 double rt_trainer_rate(const rt_trainer *t);    /* samples per second of this session */
 double rt_mean(const double *v, int n);
+/* A run that version 0.1 began: its settings as they were meant, and its numbers as they are meant now (older.c). */
+rt_status rt_older_settings(rt_trainer *t) RT_MUST_CHECK;
+void rt_older_schedule(rt_trainer *t);
+void rt_older_kept(rt_trainer *t);
 /* Whether training was in vain: the lowest losses so far, at the end of an epoch, and a sentence, "" if not. */
 void rt_trainer_lowest(rt_trainer *t);
 rt_status rt_trainer_doubt(rt_trainer *t, char out[RT_DOUBT_MAX]) RT_MUST_CHECK;

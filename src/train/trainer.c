@@ -319,6 +319,8 @@ static rt_status load_checkpoint(rt_trainer *t, bool *resumed) {
             st = rt_checkpoint_read(&t->checkpoint, path);
         if (st == RT_OK)
             st = check_position(t, path);
+        if (st == RT_OK)
+            rt_older_kept(t);
     }
     rt_free(path);
     return st;

@@ -182,6 +182,7 @@ rt_status rt_trainer_enter(rt_trainer *t, int phase) {
     leave_phase(t);
     t->phase = phase;
     RT_TRY(rt_schedule_parse(&t->schedule, c->schedule, c->lr, c->warmup, (double)t->phases[phase].epochs));
+    rt_older_schedule(t);
     RT_TRY(make_model(t));
     RT_TRY(parse_group_decay(t));
     RT_TRY(make_step(t));
@@ -350,6 +351,7 @@ rt_status rt_trainer_open(rt_trainer *t) {
     t->members = (int)c->members;
     t->regression = rt_dataset_task(t->data) == RT_TASK_REGRESSION;
     RT_TRY(rt_trainer_resolve(t));
+    RT_TRY(rt_older_settings(t));
     RT_FAIL_IF(!c->arch, RT_E_USAGE, "what to train? Give --arch SPEC, for example mlp:200,200");
     const rt_config whole = rt_trainer_whole(t);
     rt_config_hash(&whole, t->verb, true, t->config_hash);
