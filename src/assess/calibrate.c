@@ -294,7 +294,10 @@ static rt_status fit_conformal(fitting *f) {
         (void)rt_row_read(&r, f->y + f->rule[i] * r.how.m * r.how.k);
         for (int64_t c = 0; !f->regression && c < r.how.k; c++)
             size += rt_decision_contains(d, &r, c);
-        size += f->regression ? 2 * d->quantile * sqrt(r.total) : 0;
+        double lower = 0, upper = 0;
+        if (f->regression)
+            rt_decision_interval(d, &r, &lower, &upper);
+        size += upper - lower;
     }
     rt_row_deinit(&r);
     f->out->set_size = size / (double)f->nrule;

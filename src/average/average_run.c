@@ -120,21 +120,6 @@ void rt_average_write_scores(rt_json *j, const rt_average_result *r) {
 
 /* ---- files ---- */
 
-static rt_status target_of(const rt_model *m, double *mean, double *std) {
-    const char *text = rt_model_meta(m, "task");
-    rt_jdoc *doc = NULL;
-    *mean = 0;
-    *std = 1;
-    if (!text || rt_model_task(m) != RT_TASK_REGRESSION)
-        return RT_OK;
-    RT_TRY(rt_jdoc_parse(&doc, text, strlen(text), "task"));
-    if (!rt_jval_f64(rt_jval_get(rt_jdoc_root(doc), "target_mean"), mean) ||
-        !rt_jval_f64(rt_jval_get(rt_jdoc_root(doc), "target_std"), std))
-        *mean = 0, *std = 1;
-    rt_jdoc_destroy(&doc);
-    return RT_OK;
-}
-
 /* Of all that was averaged: the weights, in order. */
 static void digest_models(const rt_average *a, char hex[65]) {
     rt_sha256 sha;
@@ -149,11 +134,9 @@ static void digest_models(const rt_average *a, char hex[65]) {
 static rt_status save_model(rt_average *a, const rt_run_dir *dir) {
     rt_model *m = NULL;
     char *path = NULL, config_hash[65], models_hash[65];
-    double mean, std;
     rt_status st;
-    RT_TRY_GOTO(target_of(a->loaded[0], &mean, &std));
-    RT_TRY_GOTO(
-        rt_model_create(&m, rt_student_get_config(rt_model_student(a->loaded[0])), a->data, mean, std, 1));
+    RT_TRY_GOTO(rt_model_create(&m, rt_student_get_config(rt_model_student(a->loaded[0])), a->data,
+                                rt_model_target(a->loaded[0]), 1));
     memcpy(rt_model_weights(m, 0), a->out, (size_t)a->floats * sizeof(float));
     rt_config_hash(a->c, RT_VERB_AVERAGE, false, config_hash);
     digest_models(a, models_hash);

@@ -421,6 +421,16 @@ static rt_status write_members(const prediction *q, const char *path, const floa
     return rt_npy_write(path, RT_DTYPE_F32, &s, data);
 }
 
+/* Means and variances of the members in the target's own units, whatever its transform. */
+static void take_back(prediction *q) {
+    for (int64_t i = 0; q->how.warp && i < q->n * q->m; i++) {
+        double mean, variance;
+        rt_warp_moments(q->how.warp, (double)q->y[2 * i], (double)q->y[2 * i + 1], &mean, &variance);
+        q->y[2 * i] = (float)mean;
+        q->y[2 * i + 1] = (float)variance;
+    }
+}
+
 /* Is there an array to write besides the lines? */
 static bool any_array(const rt_config *k) {
     return k->logits || k->probs || k->uncertainty;
@@ -445,8 +455,10 @@ static rt_status choose_format(prediction *q) {
 
 static rt_status write_out(prediction *q) {
     const rt_config *k = &q->c->config;
-    if (k->logits)
+    if (k->logits) {
+        take_back(q);
         RT_TRY(write_members(q, k->logits, q->y));
+    }
     if (k->probs)
         RT_TRY(write_members(q, k->probs, q->member_p));
     const rt_shape kinds = rt_shape2(q->n, KINDS);

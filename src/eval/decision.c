@@ -8,6 +8,7 @@
  *     APS        s = sum of p_c over classes no less likely  {c : that sum down to c <= q}, and the top class
  *     INTERVAL   s = |y - mean| / sqrt(total variance)       mean -+ q sqrt(total variance)
  *
+ * An INTERVAL of a target that the members see transformed (warp.c) is that of the transformed one, taken back.
  * Ties in APS go to the lower class, as the top class does. Shift breaks the promise: the new rows are then not
  * drawn like the old ones.
  */
@@ -52,9 +53,13 @@ bool rt_decision_contains(const rt_decision *d, const rt_row *r, int64_t c) {
 }
 
 void rt_decision_interval(const rt_decision *d, const rt_row *r, double *lower, double *upper) {
-    const double half = d->quantile * sqrt(r->total);
-    *lower = r->mean - half;
-    *upper = r->mean + half;
+    const double half = d->quantile * sqrt(r->spread);
+    *lower = r->centre - half;
+    *upper = r->centre + half;
+    if (r->how.warp) {
+        *lower = rt_warp_invert(r->how.warp, *lower);
+        *upper = rt_warp_invert(r->how.warp, *upper);
+    }
 }
 
 /* ---- conformal scores ---- */
@@ -62,13 +67,13 @@ void rt_decision_interval(const rt_decision *d, const rt_row *r, double *lower, 
 double rt_conformal_score(rt_conformal c, const rt_row *r, double truth) {
     const int64_t y = (int64_t)truth;
     if (c == RT_CONFORMAL_INTERVAL)
-        return fabs(truth - r->mean) / sqrt(r->total);
+        return fabs((r->how.warp ? rt_warp_apply(r->how.warp, truth) : truth) - r->centre) / sqrt(r->spread);
     if (c == RT_CONFORMAL_APS)
         return down_to(r, y);
     return y == r->top ? r->rest : 1 - r->p[y];
 }
 
-static int by_size(const void *a, const void *b) {
+int rt_by_size(const void *a, const void *b) {
     const double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
@@ -79,7 +84,7 @@ static double order_statistic(double *v, int64_t n, double share) {
     const int64_t rank = (int64_t)ceil((double)(n + 1) * share - 1e-9);
     if (rank > n)
         return INFINITY;
-    qsort(v, (size_t)n, sizeof *v, by_size);
+    qsort(v, (size_t)n, sizeof *v, rt_by_size);
     return v[RT_MAX(rank, (int64_t)1) - 1];
 }
 

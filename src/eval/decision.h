@@ -30,13 +30,13 @@ typedef struct rt_decision {
 bool rt_decision_rejects(const rt_decision *d, const rt_row *r);
 /* Is class c in the set of the row? */
 bool rt_decision_contains(const rt_decision *d, const rt_row *r, int64_t c);
-/* The interval of a regression: mean -+ quantile sqrt(total). */
+/* The interval of a regression: centre -+ quantile sqrt(spread), in the target's own units. */
 void rt_decision_interval(const rt_decision *d, const rt_row *r, double *lower, double *upper);
 
 /* ---- fitting ---- */
 
 /* How badly the truth fits the row: LAC 1 - p_y, APS the probability of the classes down to y, INTERVAL
- * |y - mean| / sqrt(total). Large is bad. */
+ * |y - centre| / sqrt(spread). Large is bad. */
 double rt_conformal_score(rt_conformal c, const rt_row *r, double truth);
 /* The ceil((n + 1)(1 - alpha))-th smallest of the scores, infinite if there is none: rows drawn like these
  * score at most this with probability 1 - alpha or more (Vovk). Sorts. */

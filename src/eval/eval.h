@@ -17,21 +17,24 @@
 #define RT_EVAL_EVAL_H
 
 #include "base/pool.h"
+#include "eval/warp.h"
 #include "tensor/tensor.h"
 
 enum { RT_ECE_BINS = 15, RT_CURVE_POINTS = 101, RT_METRICS_MAX = 32, RT_MEASURES_MAX = 12 };
 
 /* ---- one prediction: what the outputs of a model mean is said here and nowhere else ---- */
 
-/* What a member gives: logits; those of a Dirichlet, alpha = e^z + offset; mean and variance of the target. */
+/* What a member gives: logits; those of a Dirichlet, alpha = e^z + offset; mean and variance of the target, or
+ * of what `warp` makes of it. */
 typedef enum rt_output_kind { RT_OUTPUT_LOGITS, RT_OUTPUT_DIRICHLET, RT_OUTPUT_GAUSSIAN } rt_output_kind;
 
 typedef struct rt_reading {
     rt_output_kind kind;
-    int64_t m, k;       /* members, outputs of each: classes, or 2 */
-    double offset;      /* of Dirichlets */
-    double temperature; /* tau > 0: the mean prediction is softmax(ln p / tau); 0: as it is */
+    int64_t m, k;              /* members, outputs of each: classes, or 2 */
+    double offset;             /* of Dirichlets */
+    double temperature;        /* tau > 0: the mean prediction is softmax(ln p / tau); 0: as it is */
     double member_temperature; /* > 0: that of every member's logits, before the mean; 0: 1 */
+    const rt_warp *warp; /* of Gaussians: they are of this transform of the target; NULL: of the target */
 } rt_reading;
 bool rt_reading_knows(const rt_reading *how); /* members or Dirichlets: knowledge uncertainty is defined */
 
@@ -44,8 +47,9 @@ typedef struct rt_row {
     double *member_p, *member_ln, *alpha; /* (m, k); alpha: of Dirichlets */
     int64_t top;                          /* first of the largest p */
     double rest;                          /* 1 - p[top], without cancellation */
-    double mean;                          /* of Gaussians */
-    double total, data, knowledge;        /* uncertainty */
+    double mean;                          /* of Gaussians, in the target's own units */
+    double centre, spread; /* mean and variance of the mixture as the members say it, before warp^-1 */
+    double total, data, knowledge; /* uncertainty */
     double epkl, diversity, disagreement, differential_entropy;
     double *mean_ln; /* (m, k) Dirichlets: E ln p */
     int32_t *votes;  /* (k) members for a class */

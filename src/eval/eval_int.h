@@ -22,6 +22,7 @@ typedef struct rt_dirichlet {
 } rt_dirichlet;
 rt_dirichlet rt_row_read_dirichlet(rt_row *r, int64_t j);
 
+int rt_by_size(const void *a, const void *b); /* of doubles, for qsort */
 extern const char *const rt_reason_bad, *const rt_reason_one_member;
 int rt_ece_bin(double confidence, int bins);
 rt_status rt_eval_check(const rt_eval_input *in) RT_MUST_CHECK;

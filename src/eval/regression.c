@@ -10,28 +10,52 @@
  * when |F(y) - 1/2| <= l/2: no quantile has to be searched. A calibrated model has a share l of its targets
  * inside.
  *
- * A target that the network sees through a monotone function t needs these four functions and no others: y
- * becomes t(y), the NLL gains -ln t'(y), F stays what it is.
+ * Members may see the target through a rising function, u = t(y) (warp.c). Their Gaussians are then of u: mu_m and var_m
+ * above become the mean and variance of t^-1(u), the NLL gains -ln t'(y), F(y) is that of u at t(y), and central intervals
+ * are those of u, taken back.
  */
 #include "eval/eval_int.h"
 #include <math.h>
 
 static const double LN_2PI = 1.8378770664093454835606594728112;
 
-bool rt_row_read_gaussians(rt_row *r) {
-    const float *y = r->y; // (m, 2)
+/* Mean and variance of a mixture of members (mean, variance) by its parts. */
+static void mix(rt_row *r, double (*member)(const rt_row *r, int64_t j, double *variance)) {
     const int64_t members = r->how.m;
     const double m = (double)members;
+    double variance;
     r->mean = r->data = r->knowledge = 0;
     for (int64_t j = 0; j < members; j++) {
-        if (y[2 * j + 1] <= 0)
-            return false;
-        r->mean += (double)y[2 * j] / m;
-        r->data += (double)y[2 * j + 1] / m;
+        r->mean += member(r, j, &variance) / m;
+        r->data += variance / m;
     }
-    for (int64_t j = 0; j < members; j++)
-        r->knowledge += ((double)y[2 * j] - r->mean) * ((double)y[2 * j] - r->mean) / m;
+    for (int64_t j = 0; j < members; j++) {
+        const double d = member(r, j, &variance) - r->mean;
+        r->knowledge += d * d / m;
+    }
     r->total = r->data + r->knowledge;
+}
+
+static double as_said(const rt_row *r, int64_t j, double *variance) {
+    *variance = (double)r->y[2 * j + 1];
+    return (double)r->y[2 * j];
+}
+
+static double taken_back(const rt_row *r, int64_t j, double *variance) {
+    double mean;
+    rt_warp_moments(r->how.warp, (double)r->y[2 * j], (double)r->y[2 * j + 1], &mean, variance);
+    return mean;
+}
+
+bool rt_row_read_gaussians(rt_row *r) {
+    for (int64_t j = 0; j < r->how.m; j++)
+        if (r->y[2 * j + 1] <= 0)
+            return false;
+    mix(r, as_said);
+    r->centre = r->mean;
+    r->spread = r->total;
+    if (r->how.warp)
+        mix(r, taken_back);
     return true;
 }
 
@@ -40,16 +64,19 @@ static double log_normal(const float *y, double target) {
     return -0.5 * (LN_2PI + log(var) + d * d / var);
 }
 
-double rt_row_gaussian_nll(const rt_row *r, double target) {
+double rt_row_gaussian_nll(const rt_row *r, double y) {
+    const double target = r->how.warp ? rt_warp_apply(r->how.warp, y) : y;
     double top = -INFINITY, sum = 0;
     for (int64_t j = 0; j < r->how.m; j++)
         top = fmax(top, log_normal(r->y + 2 * j, target));
     for (int64_t j = 0; j < r->how.m; j++)
         sum += exp(log_normal(r->y + 2 * j, target) - top);
-    return -(top + log(sum / (double)r->how.m));
+    const double nll = -(top + log(sum / (double)r->how.m));
+    return r->how.warp ? nll - rt_warp_log_slope(r->how.warp, y) : nll;
 }
 
-double rt_row_cdf(const rt_row *r, double target) {
+double rt_row_cdf(const rt_row *r, double y) {
+    const double target = r->how.warp ? rt_warp_apply(r->how.warp, y) : y;
     double sum = 0;
     for (int64_t j = 0; j < r->how.m; j++)
         sum += 0.5 * erfc(((double)r->y[2 * j] - target) / sqrt(2 * (double)r->y[2 * j + 1]));

@@ -11,7 +11,8 @@
  *     preprocessing  {"pixel_scale":0.0039...,"resize":"crop","mean":[...],"std":[...]}: pictures brought to size, bytes
  *                    times the scale, then (x - mean) / std per channel or feature; what is not there is not done
  *     task           {"kind":"classification","classes":[...]}
- *                    or {"kind":"regression","target_mean":0,"target_std":1}
+ *                    or {"kind":"regression","target_mean":0,"target_std":1}, and of a transformed target
+ *                    (eval/warp.c) "transform":"log","knots_y":[...],"knots_u":[...]
  *     table          for a model of a table, its columns: data/encoder_json.c
  *     method         what trained it
  *     provenance     {"data_sha256":...,"config_sha256":...,"seed":1,"member":0,"members":8,...}
@@ -75,15 +76,14 @@ static rt_status model_init(rt_model *m, const rt_student_config *student, const
 }
 
 rt_status rt_model_create(rt_model **out, const rt_student_config *student, const rt_dataset *d,
-                          double target_mean, double target_std, int networks) {
+                          const rt_target *target, int networks) {
     *out = NULL;
     rt_model *m;
     RT_TRY(rt_calloc(&m, 1, sizeof *m));
     rt_arena_init(&m->arena);
     m->task = rt_dataset_task(d);
     m->decision.measure = -1;
-    m->target_mean = target_mean;
-    m->target_std = target_std;
+    m->target = target ? *target : (rt_target){.std = 1};
     rt_status st = model_init(m, student, d, networks);
     if (st != RT_OK)
         rt_model_destroy(&m);
@@ -124,19 +124,16 @@ const rt_student *rt_model_student(const rt_model *m) {
     return m->student;
 }
 
-double rt_model_target_mean(const rt_model *m) {
-    return m->target_mean;
-}
-
-double rt_model_target_std(const rt_model *m) {
-    return m->target_std;
+const rt_target *rt_model_target(const rt_model *m) {
+    return &m->target;
 }
 
 rt_reading rt_model_reading(const rt_model *m) {
     return (rt_reading){.kind = rt_student_output(m->student),
                         .m = rt_model_members(m),
                         .k = rt_model_outputs(m),
-                        .offset = rt_student_get_config(m->student)->dirichlet_offset};
+                        .offset = rt_student_get_config(m->student)->dirichlet_offset,
+                        .warp = m->target.warp.kind == RT_WARP_NONE ? NULL : &m->target.warp};
 }
 
 rt_task rt_model_task(const rt_model *m) {
@@ -327,14 +324,26 @@ static void write_student(const rt_student *s, rt_str *out) {
     rt_json_object_end(&j);
 }
 
+static void write_warp(rt_json *j, const rt_warp *w) {
+    rt_json_str(j, "transform", rt_warp_name(w->kind));
+    for (int part = 0; part < 2; part++) {
+        rt_json_array_begin(j, part ? "knots_u" : "knots_y");
+        for (int i = 0; i < w->knots; i++)
+            rt_json_f64(j, NULL, part ? w->u[i] : w->y[i]);
+        rt_json_array_end(j);
+    }
+}
+
 static void write_task(const rt_model *m, rt_str *out) {
     rt_json j;
     rt_json_init(&j, out, false);
     rt_json_object_begin(&j, NULL);
     rt_json_str(&j, "kind", task_name(m->task));
     if (m->task == RT_TASK_REGRESSION) {
-        rt_json_f64(&j, "target_mean", m->target_mean);
-        rt_json_f64(&j, "target_std", m->target_std);
+        rt_json_f64(&j, "target_mean", m->target.mean);
+        rt_json_f64(&j, "target_std", m->target.std);
+        if (m->target.warp.kind != RT_WARP_NONE)
+            write_warp(&j, &m->target.warp);
     } else {
         rt_json_array_begin(&j, "classes");
         for (int64_t k = 0; k < m->nclasses; k++)

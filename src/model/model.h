@@ -16,6 +16,11 @@
 #include "model/predictor.h"
 
 typedef struct rt_model rt_model;
+/* How networks see the target y of a regression: (t(y) - mean) / std, t a transform or nothing. */
+typedef struct rt_target {
+    rt_warp warp;
+    double mean, std;
+} rt_target;
 /* A run directory (all members), or one or several model files of equal architecture. */
 rt_status rt_model_load(rt_model **out, const char *path) RT_MUST_CHECK;
 void rt_model_destroy(rt_model **m);
@@ -36,7 +41,7 @@ rt_shape rt_model_input(const rt_model *m);
 const rt_net *rt_model_net(const rt_model *m);
 const rt_params *rt_model_params(const rt_model *m);
 rt_params *rt_model_own_params(rt_model *m); /* the same, for those who train it */
-int64_t rt_model_floats(const rt_model *m);   /* of one network */
+int64_t rt_model_floats(const rt_model *m);  /* of one network */
 const float *rt_model_block(const rt_model *m, int network);
 const char *rt_model_class_name(const rt_model *m, int64_t k);
 const char *rt_model_meta(const rt_model *m, const char *key); /* provenance; NULL if absent */
@@ -45,15 +50,14 @@ rt_status rt_model_comes_from(const rt_model *m, const char *key, const char *va
 rt_data_like rt_model_like(const rt_model *m); /* to open data for it; borrowed */
 /* Is that data's hash in its provenance? */
 rt_status rt_model_trained_on(const rt_model *m, const char *hash, bool *out) RT_MUST_CHECK;
-double rt_model_target_mean(const rt_model *m); /* regression: the target is standardised by these */
-double rt_model_target_std(const rt_model *m);
+const rt_target *rt_model_target(const rt_model *m); /* regression; borrowed */
 /* Refuses data the model was not made for: other input shape, task, number or names of classes (both
  * sides named). */
 rt_status rt_model_check_data(const rt_model *m, const rt_dataset *d) RT_MUST_CHECK;
 /* Rows per run of the predictions; 0: the default. Not part of the result. */
 void rt_model_set_batch(rt_model *m, int64_t rows);
-/* Raw inputs (n, row...) -> (n, members, outputs): logits; regression: mean and variance in the target's
- * own units. stop may be NULL. */
+/* Raw inputs (n, row...) -> (n, members, outputs): logits; regression: mean and variance of the target, or of
+ * what its transform makes of it (rt_model_reading has that). stop may be NULL. */
 rt_status rt_model_predict(const rt_model *m, const rt_part *p, rt_pool *pool, float *out,
                            const volatile sig_atomic_t *stop) RT_MUST_CHECK;
 /* The same in two steps, for many parts: a predictor that takes `rows` rows at a time (0: as many as
@@ -63,8 +67,8 @@ rt_status rt_model_predictor(const rt_model *m, rt_predictor **out, int64_t rows
 rt_status rt_model_predict_by(const rt_model *m, rt_predictor *by, const rt_part *p, float *out,
                               const volatile sig_atomic_t *stop) RT_MUST_CHECK;
 
-/* Outputs (mean, log-variance) of a regression network, in place, to mean and variance in the target's
- * own units. */
+/* Outputs (mean, log-variance) of a regression network, in place, to what rt_model_predict
+ * gives. */
 void rt_model_unscale(const rt_model *m, float *y);
 /* What a network says of one row, as rt_model_predict gives it: member s inside it is at y + s * stride; out
  * (student members, outputs). */
@@ -73,9 +77,9 @@ void rt_model_answer(const rt_model *m, const float *y, int64_t stride, float *o
 /* ---- making models ---- */
 void rt_model_set_v3(rt_model *m,
                      bool v3); /* how it predicts from now on; what it was trained with stays in its file */
-/* A model without weights (zero) for a data set. */
+/* A model without weights (zero) for a data set; target: of a regression, NULL: as it is. */
 rt_status rt_model_create(rt_model **out, const rt_student_config *student, const rt_dataset *d,
-                          double target_mean, double target_std, int networks) RT_MUST_CHECK;
+                          const rt_target *target, int networks) RT_MUST_CHECK;
 rt_status rt_model_set_student(rt_model *m, const rt_student_config *student, int networks) RT_MUST_CHECK;
 float *rt_model_weights(rt_model *m, int network);
 typedef struct rt_provenance {

@@ -16,15 +16,15 @@ struct rt_model {
     rt_task task;
     int64_t nclasses;
     const char **classes;
-    double target_mean, target_std; /* regression */
-    bool bytes;                     /* inputs were bytes / 255 */
-    const char *resize;             /* how pictures were brought to size; NULL: not known */
-    const char *table;              /* what the columns of a table become; NULL: not a table */
-    int networks;                   /* trained side by side, one file each */
+    rt_target target;   /* regression */
+    bool bytes;         /* inputs were bytes / 255 */
+    const char *resize; /* how pictures were brought to size; NULL: not known */
+    const char *table;  /* what the columns of a table become; NULL: not a table */
+    int networks;       /* trained side by side, one file each */
     int64_t floats;
     float *blocks;      /* (networks, floats) */
     const float **list; /* (networks) where each begins */
-    int64_t batch; /* rows per run of the predictions; 0: the default */
+    int64_t batch;      /* rows per run of the predictions; 0: the default */
     rt_decision decision;
     const rt_st_meta *meta;
     int64_t nmeta;

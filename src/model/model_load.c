@@ -118,16 +118,38 @@ static rt_status read_pictures(rt_model *m, const rt_jdoc *doc, const char *path
     return rt_arena_strdup(&m->arena, &m->resize, text);
 }
 
+/* How the target is transformed, if it is. */
+static rt_status read_warp(rt_warp *w, rt_jval root, const char *path) {
+    rt_jval transform = rt_jval_get(root, "transform"), y = rt_jval_get(root, "knots_y"),
+            u = rt_jval_get(root, "knots_u");
+    const int64_t n = rt_jval_len(y);
+    const char *name;
+    if (!transform)
+        return RT_OK;
+    bool ok = rt_jval_str(transform, &name) && rt_warp_find(name, &w->kind) && n == rt_jval_len(u) && n > 0 &&
+              n <= RT_WARP_KNOTS;
+    for (int64_t i = 0; ok && i < n; i++)
+        ok = rt_jval_f64(rt_jval_at(y, i), &w->y[i]) && rt_jval_f64(rt_jval_at(u, i), &w->u[i]);
+    w->knots = ok ? (int)n : 0;
+    RT_FAIL_IF(
+        !ok || !rt_warp_valid(w), RT_E_INPUT,
+        "%s: 'task' must have a transform log or quantile, with knots_y and knots_u that rise, 2 to %d each",
+        path, RT_WARP_KNOTS);
+    return RT_OK;
+}
+
 static rt_status read_task(rt_model *m, const rt_arch_config *a, const rt_jdoc *doc, const char *path) {
     rt_jval root = rt_jdoc_root(doc), classes = rt_jval_get(root, "classes");
     const char *kind;
     RT_FAIL_IF(!rt_jval_str(rt_jval_get(root, "kind"), &kind), RT_E_INPUT, "%s: 'task' has no kind", path);
     if (strcmp(kind, "regression") == 0) {
         m->task = RT_TASK_REGRESSION;
-        bool ok = rt_jval_f64(rt_jval_get(root, "target_mean"), &m->target_mean) &&
-                  rt_jval_f64(rt_jval_get(root, "target_std"), &m->target_std);
-        RT_FAIL_IF(!ok || !isfinite(m->target_mean) || !isfinite(m->target_std) || m->target_std <= 0,
-                   RT_E_INPUT, "%s: 'task' must have target_mean and target_std above 0", path);
+        rt_target *t = &m->target;
+        bool ok = rt_jval_f64(rt_jval_get(root, "target_mean"), &t->mean) &&
+                  rt_jval_f64(rt_jval_get(root, "target_std"), &t->std);
+        RT_FAIL_IF(!ok || !isfinite(t->mean) || !isfinite(t->std) || t->std <= 0, RT_E_INPUT,
+                   "%s: 'task' must have target_mean and target_std above 0", path);
+        RT_TRY(read_warp(&t->warp, root, path));
         RT_FAIL_IF(a->outputs != 2, RT_E_INPUT, "%s: %lld outputs; regression has 2", path,
                    (long long)a->outputs);
         return RT_OK;

@@ -3,7 +3,7 @@
  *
  * Classification gives logits. Regression networks answer in standardised units, y' = (y - a) / b, with
  * output (mu', v'); back in the target's own units the mean is a + b mu' and the variance b^2 e^v', v' cut to
- * [-10, 10] as in training.
+ * [-10, 10] as in training. With a transform, y here is the transformed target (eval/regression.c reads it).
  */
 #include "base/alloc.h"
 #include "model/model_int.h"
@@ -18,8 +18,8 @@ typedef struct target {
 } target;
 
 void rt_model_unscale(const rt_model *m, float *y) {
-    const double v = RT_MIN(RT_MAX((double)y[1], -10.0), 10.0), b = m->target_std;
-    y[0] = (float)(m->target_mean + b * (double)y[0]);
+    const double v = RT_MIN(RT_MAX((double)y[1], -10.0), 10.0), b = m->target.std;
+    y[0] = (float)(m->target.mean + b * (double)y[0]);
     y[1] = (float)(b * b * exp(v));
 }
 

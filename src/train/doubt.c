@@ -18,33 +18,42 @@ static double target_of(const rt_trainer *t, int64_t i) {
     return (double)t->valid.part->target[t->valid.index[i]];
 }
 
-/* Mean square of the distance to the training mean, in deviations. */
-static double mean_square(const rt_trainer *t) {
-    double sum = 0;
-    for (int64_t i = 0; i < t->valid.n; i++) {
-        const double z = (target_of(t, i) - rt_model_target_mean(t->model)) / rt_model_target_std(t->model);
-        sum += z * z;
-    }
-    return sum / (double)t->valid.n;
-}
-
+/* Mean NLL of the held-out rows under one Gaussian, of the target as the networks see it. */
 static double gaussian_baseline(const rt_trainer *t) {
     const double half_ln_2pi = 0.91893853320467274178;
-    return 0.5 * mean_square(t) + log(rt_model_target_std(t->model)) + half_ln_2pi;
+    const rt_target *a = rt_model_target(t->model);
+    double squares = 0, slopes = 0;
+    for (int64_t i = 0; i < t->valid.n; i++) {
+        const double y = target_of(t, i), z = (rt_warp_apply(&a->warp, y) - a->mean) / a->std;
+        squares += z * z;
+        slopes += rt_warp_log_slope(&a->warp, y);
+    }
+    return 0.5 * (squares / (double)t->valid.n) + log(a->std) + half_ln_2pi - slopes / (double)t->valid.n;
+}
+
+/* Squares of the distances to the mean of the training rows. */
+static double squared_baseline(const rt_trainer *t) {
+    const rt_target *a = rt_model_target(t->model);
+    double mean = a->mean, sum = 0;
+    if (a->warp.kind != RT_WARP_NONE) {
+        mean = 0;
+        for (int64_t i = 0; i < t->labelled.n; i++)
+            mean += (double)t->labelled.part->target[t->labelled.index[i]] / (double)t->labelled.n;
+    }
+    for (int64_t i = 0; i < t->valid.n; i++)
+        sum += (target_of(t, i) - mean) * (target_of(t, i) - mean);
+    return sum;
 }
 
 /* Sums of squared errors go where the accuracies of a classification would. */
 static void take_errors(void *user, int network, int64_t row, int64_t n, const float *y, int64_t stride) {
     rt_trainer *t = user;
-    const int members = rt_student_members(rt_model_student(t->ship));
     const int64_t k = rt_model_outputs(t->ship);
     for (int64_t i = 0; i < n; i++, y += k) {
-        double mean = 0;
         rt_model_answer(t->ship, y, stride, t->valid_y);
-        for (int m = 0; m < members; m++)
-            mean += (double)t->valid_y[m * k] / members;
-        const double z = (mean - target_of(t, row + i)) / rt_model_target_std(t->model);
-        t->valid_accuracy[network] += z * z;
+        const double far =
+            rt_row_read(&t->valid_row, t->valid_y) ? t->valid_row.mean - target_of(t, row + i) : NAN;
+        t->valid_accuracy[network] += far * far;
     }
 }
 
@@ -53,11 +62,10 @@ static rt_status count_errors(rt_trainer *t, bool *worse) {
         t->blocks[m] = rt_model_block(t->ship, m);
         t->valid_accuracy[m] = 0;
     }
-    RT_TRY(rt_predictor_run(t->predictor, &t->valid, t->blocks, t->members, take_errors, t,
-                            NULL));
-    const double nothing = mean_square(t) * (double)t->valid.n;
+    RT_TRY(rt_predictor_run(t->predictor, &t->valid, t->blocks, t->members, take_errors, t, NULL));
+    const double nothing = squared_baseline(t);
     for (int m = 0; m < t->members; m++) {
-        worse[m] = worse[m] || t->valid_accuracy[m] > nothing;
+        worse[m] = worse[m] || !(t->valid_accuracy[m] <= nothing);
         t->valid_accuracy[m] = NAN;
     }
     return RT_OK;

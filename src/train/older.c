@@ -7,7 +7,7 @@
  *     end2            the temperature divided logits, not their differences, and fell once an epoch
  *     hydra           --keep best was by accuracy
  *     batch-ensemble  biases of members took the whole rate (rt_student_config.full_bias_rate)
- *     regression      losses were those of standardised targets: without ln(deviation of the targets)
+ *     regression      losses were those of standardised targets: without ln(deviation of the targets); no transforms
  *     latent-be       adamw pulled the factors towards 0, which was a mistake: not continued
  */
 #include "train/train_int.h"
@@ -19,9 +19,12 @@ rt_status rt_older_settings(rt_trainer *t) {
         return RT_OK;
     RT_FAIL_IF(strncmp(t->config.student, "latent-be", 9) == 0 && strcmp(t->config.optimiser, "adamw") == 0,
                RT_E_UNSUPPORTED,
-               "--resume: version 0.1, which began this run, let adamw pull LatentBE's factors towards 0 instead of 1; begin "
+               "--resume: version 0.1, which began this run, let adamw pull LatentBE's factors towards 0 "
+               "instead of 1; begin "
                "it anew (--force)");
     t->config.temperature_on = "logits";
+    if (t->regression)
+        t->config.target_transform = "none";
     if (!t->regression && strcmp(t->config.keep, "best") == 0)
         t->keep_by_loss = false;
     return RT_OK;
@@ -36,5 +39,5 @@ void rt_older_schedule(rt_trainer *t) {
 
 void rt_older_kept(rt_trainer *t) {
     for (int m = 0; t->regression && rt_config_older(&t->config) && m < t->members; m++)
-        t->at.kept_loss[m] += log(rt_model_target_std(t->model));
+        t->at.kept_loss[m] += log(rt_model_target(t->model)->std);
 }

@@ -9,7 +9,8 @@
  *
  * In memory they are what the student's loss reads: logits; or, of a regression, mean and log-variance in the
  * student's scaling of the target. The file has the teacher's own form (rt_model_predict), the same as
- * `predict --logits` writes and `--teacher logits:FILE.npy` reads.
+ * `predict --logits` writes and `--teacher logits:FILE.npy` reads, unless the target is transformed: the file is
+ * then of the transformed one, what is written and read by those of the target itself.
  */
 #include "base/alloc.h"
 #include "base/sha256.h"
@@ -89,8 +90,9 @@ static rt_status check_outputs(const rt_teacher *t, const char *name) {
 /* (n, m, k), or (n, k) of one teacher, as float. */
 static rt_status take_array(rt_teacher *t, const rt_npy *a, const char *path) {
     const rt_shape *s = &a->shape;
-    RT_FAIL_IF(a->kind != 'f', RT_E_INPUT, "%s: holds numbers of type %c%d, wanted float16, float32 or float64", path,
-               a->kind, a->itemsize);
+    RT_FAIL_IF(a->kind != 'f', RT_E_INPUT,
+               "%s: holds numbers of type %c%d, wanted float16, float32 or float64", path, a->kind,
+               a->itemsize);
     RT_FAIL_IF((s->rank != 3 && s->rank != 2) || rt_shape_elems(s) < 1, RT_E_INPUT,
                "%s: has %d axes, wanted rows x members x outputs, or rows x outputs of one teacher, none of "
                "them empty",
@@ -265,7 +267,8 @@ done:
     return st;
 }
 
-void rt_teacher_standardise(rt_teacher *t, double mean, double std) {
+void rt_teacher_standardise(rt_teacher *t, const rt_target *by) {
+    const double mean = by->mean, std = by->std;
     for (int64_t i = 0; t->logits && i < t->rows * t->members; i++) {
         float *y = t->logits + 2 * i;
         y[0] = (float)(((double)y[0] - mean) / std);

@@ -33,8 +33,8 @@ rt_status rt_teacher_check_online(const rt_teacher *t, const char *why) RT_MUST_
  * else into it. */
 rt_status rt_teacher_compute(rt_teacher *t, const rt_part *p, const char *data_hash, const char *dir,
                              rt_pool *pool, const volatile sig_atomic_t *stop) RT_MUST_CHECK;
-void rt_teacher_standardise(rt_teacher *t, double mean,
-                            double std); /* regression: from (mean, variance) to the student's scaling */
+void rt_teacher_standardise(
+    rt_teacher *t, const rt_target *by); /* regression: from (mean, variance) to the student's scaling */
 void rt_teacher_gather(const rt_teacher *t, const int64_t *source, int64_t rows,
                        float *out); /* (members, rows, outputs) */
 /* Mean KL over pairs of different teachers; NaN of one. */
@@ -155,9 +155,9 @@ typedef struct rt_trainer {
     double *lr, *losses, *valid_loss, *valid_accuracy;
     double *correct;
     const float **blocks;
-    float *target;        /* (members, batch): standardised */
-    rt_row valid_row;     /* of one network */
-    float *valid_y;       /* (student members, outputs): of one row */
+    float *target;    /* (members, batch): standardised */
+    rt_row valid_row; /* of one network */
+    float *valid_y;   /* (student members, outputs): of one row */
     rt_str line;
     /* clocks: of this session */
     double started, seconds_before, last_progress, last_checkpoint;
@@ -189,6 +189,15 @@ rt_status rt_hyper_run(const rt_config *c, const rt_train_hooks *hooks, rt_train
 /* Of runs made of smaller ones: a word on where they are, and their result as metrics.json. */
 rt_status rt_class_weights(rt_trainer *t) RT_MUST_CHECK; /* sets class_weight from the labelled rows */
 /* Rows and classes of the parts, as notes. */
+/* ---- the target of a regression (target.c) ---- */
+/* The transform that is asked for (NULL or auto: the one that suits) fitted to these rows, and mean and std if there is one. */
+rt_status rt_target_fit(rt_target *t, const rt_subset *rows, const char *transform) RT_MUST_CHECK;
+rt_status rt_target_follow(rt_target *t, const rt_model *teacher, const char *transform) RT_MUST_CHECK;
+/* As networks see it. */
+static inline float rt_target_scale(const rt_target *t, float y) {
+    return (float)((rt_warp_apply(&t->warp, (double)y) - t->mean) / t->std);
+}
+void rt_train_tell_target(const rt_train_hooks *hooks, int64_t epochs, const rt_target *t);
 rt_status rt_train_tell_parts(const rt_train_hooks *hooks, int64_t epochs, const rt_dataset *d,
                               const rt_subset *train, const rt_subset *valid) RT_MUST_CHECK;
 void rt_train_tell(const rt_train_hooks *hooks, int64_t epochs, const char *note);

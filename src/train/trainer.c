@@ -83,7 +83,7 @@ static rt_status one_step(rt_trainer *t) {
     for (int m = 0; m < t->members; m++)
         t->lr[m] = lr;
     for (int64_t i = 0; t->regression && i < t->members * b->rows; i++)
-        t->target[i] = (float)(((double)b->target[i] - rt_model_target_mean(t->model)) / rt_model_target_std(t->model));
+        t->target[i] = rt_target_scale(rt_model_target(t->model), b->target[i]);
     rt_step_io io = {.x = b->x,
                      .label = b->label,
                      .target = t->target,
@@ -232,8 +232,9 @@ static rt_status save_models(rt_trainer *t) {
             memcpy(rt_model_weights(t->model, m), rt_step_values(t->step, m),
                    (size_t)rt_model_floats(t->model) * sizeof(float));
         if (t->ship != t->model) {
-            RT_TRY(rt_student_merge(rt_model_student(t->model), rt_model_params(t->model), rt_model_block(t->model, m),
-                                    rt_model_params(t->ship), rt_model_weights(t->ship, m)));
+            RT_TRY(rt_student_merge(rt_model_student(t->model), rt_model_params(t->model),
+                                    rt_model_block(t->model, m), rt_model_params(t->ship),
+                                    rt_model_weights(t->ship, m)));
             if (single)
                 strcpy(name, "members.safetensors");
             else
@@ -366,8 +367,10 @@ static rt_status run(rt_trainer *t, rt_train_result *r) {
     RT_TRY(rt_trainer_open(t));
     if (!have_dir)
         RT_TRY(rt_run_dir_open(&t->dir, t->c->out, t->c->resume, t->c->force));
-    if (t->tells)
+    if (t->tells) {
         RT_TRY(rt_train_tell_parts(t->hooks, t->c->epochs, t->data, &t->labelled, &t->valid));
+        rt_train_tell_target(t->hooks, t->c->epochs, rt_model_target(t->model));
+    }
     RT_TRY(rt_trainer_teach(t));
     RT_TRY(load_checkpoint(t, &resumed));
     start_clocks(t);

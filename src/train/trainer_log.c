@@ -210,6 +210,8 @@ rt_status rt_trainer_write_metrics(rt_trainer *t, const rt_train_result *r) {
     rt_json_object_begin(&j, NULL);
     rt_json_str(&j, "retort", RT_VERSION);
     rt_json_str(&j, "task", t->regression ? "regression" : "classification");
+    if (t->regression)
+        rt_json_str(&j, "target_transform", rt_warp_name(rt_model_target(t->model)->warp.kind));
     rt_json_i64(&j, "train_rows", t->train.n);
     rt_json_i64(&j, "valid_rows", t->valid.n);
     put_result(&j, r, t->regression ? "regression" : "no validation");

@@ -34,11 +34,31 @@ static rt_status init_of(rt_init *out, const char *name) {
     RT_FAIL(RT_E_USAGE, "--init: '%s' is unknown", name);
 }
 
+/* One scaling for teacher and student, so that teachers can run in the step. */
+static rt_status scale_target(const rt_trainer *t, rt_target *target) {
+    const char *transform = t->c->target_transform;
+    const bool told = transform && strcmp(transform, "auto") != 0;
+    if (!t->regression) {
+        RT_FAIL_IF(told, RT_E_USAGE,
+                   "--target-transform: %s is for classification, it has no numbers to transform",
+                   t->c->data);
+        return RT_OK;
+    }
+    if (t->teacher && t->teacher->model)
+        return rt_target_follow(target, t->teacher->model, transform);
+    RT_FAIL_IF(
+        t->teacher && told && strcmp(transform, "none") != 0, RT_E_USAGE,
+        "--target-transform %s: stored outputs of a teacher are means and variances of the target itself",
+        transform);
+    return rt_target_fit(target, &t->labelled, t->teacher ? "none" : transform);
+}
+
 static rt_status make_model(rt_trainer *t) {
     const rt_config *c = t->c;
     rt_shape row = rt_dataset_row(t->data);
     int64_t norm = row.d[0]; /* channels, or features */
-    double *mean = NULL, target_mean = 0, target_std = 1;
+    double *mean = NULL;
+    rt_target target = {.std = 1};
     rt_arch_config a = {.spec = c->arch,
                         .input = row,
                         .outputs = t->regression ? 2 : rt_dataset_classes(t->data),
@@ -49,8 +69,8 @@ static rt_status make_model(rt_trainer *t) {
     rt_status st;
     RT_TRY_GOTO(init_of(&a.init, c->init));
     RT_TRY_GOTO(rt_calloc(&mean, 2 * (size_t)norm, sizeof *mean));
-    rt_subset_moments(&t->labelled, row, mean, mean + norm, t->regression ? &target_mean : NULL,
-                      t->regression ? &target_std : NULL);
+    rt_subset_moments(&t->labelled, row, mean, mean + norm, t->regression ? &target.mean : NULL,
+                      t->regression ? &target.std : NULL);
     for (int64_t i = 0; c->standardise && i < norm; i++)
         if (!(mean[norm + i] >= (double)FLT_MIN && mean[norm + i] <= (double)FLT_MAX))
             RT_FAIL_GOTO(
@@ -63,14 +83,10 @@ static rt_status make_model(rt_trainer *t) {
         a.mean = mean;
         a.std = mean + norm;
     }
-    if (t->regression && t->teacher &&
-        t->teacher->model) { /* one scaling for both, so that teachers can run in the step */
-        target_mean = rt_model_target_mean(t->teacher->model);
-        target_std = rt_model_target_std(t->teacher->model);
-    }
+    RT_TRY_GOTO(scale_target(t, &target));
     rt_student_config s = {.arch = a};
     RT_TRY_GOTO(rt_trainer_student(t, &s));
-    RT_TRY_GOTO(rt_model_create(&t->model, &s, t->data, target_mean, target_std, t->members));
+    RT_TRY_GOTO(rt_model_create(&t->model, &s, t->data, &target, t->members));
 done:
     rt_free(mean);
     return st;
@@ -136,7 +152,7 @@ static rt_status make_ship(rt_trainer *t) {
     s.spec = "single";
     s.member_bn = s.product_of_means = false;
     t->ship = NULL;
-    return rt_model_create(&t->ship, &s, t->data, rt_model_target_mean(t->model), rt_model_target_std(t->model), t->members);
+    return rt_model_create(&t->ship, &s, t->data, rt_model_target(t->model), t->members);
 }
 
 /* ---- phases ---- */
@@ -281,7 +297,7 @@ rt_status rt_trainer_teach(rt_trainer *t) {
         rt_teacher_compute(t->teacher, t->train.part, hash, dir, t->pool, t->hooks ? t->hooks->stop : NULL));
     const rt_subset *rows = t->valid.n > 0 ? &t->valid : &t->train;
     if (t->regression)
-        rt_teacher_standardise(t->teacher, rt_model_target_mean(t->model), rt_model_target_std(t->model));
+        rt_teacher_standardise(t->teacher, rt_model_target(t->model));
     else
         st = rt_teacher_diversity(t->teacher, rows->index, RT_MIN(rows->n, (int64_t)VALID_BATCH),
                                   &t->teacher_diversity);

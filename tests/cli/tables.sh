@@ -64,6 +64,36 @@ expect 2 "has no classes" "weights of classes that are not there"
 run distill --teacher plain --data csv:rare.csv --class-weights balanced --out none
 expect 2 "does not look at labels" "weights that nothing would use"
 
+# prices over seven orders of magnitude, noise in proportion: learned by their logarithm, answered in their own units
+awk 'BEGIN { srand(7); print "a,b,price"; for (i = 0; i < 900; i++) { a = 6 * rand(); b = 2 * rand() - 1;
+    print a "," b "," exp(2.5 * a + 2 * b * b + 0.2 * (rand() + rand() + rand() - 1.5)) } }' >heavy.csv
+how="--data csv:heavy.csv,target=price --arch mlp:20 --members 2 --epochs 150"
+run train $how --out heavy --progress plain
+check "a heavy tail is seen and told" grep -q 'target  learned by its logarithm' out err
+check "and kept in the run" grep -q '"target_transform": "log"' heavy/metrics.json
+run train $how --target-transform none --out asitis --quiet
+run train $how --target-transform quantile --out ranks --quiet
+run eval heavy asitis ranks --data csv:heavy.csv,target=price --bootstrap 0 --metrics rmse,nll --format csv
+cp out heavy.eval
+check "far better than the target as it is, by error and likelihood" awk -F, 'NR > 1 && $0 !~ /each alone/ { r[++n] = $(NF - 1); l[n] = $NF }
+    END { exit !(n == 3 && r[1] < 0.6 * r[2] && r[3] < 0.9 * r[2] && l[1] < l[2] - 2 && l[3] < l[2] - 1) }' heavy.eval
+for one in heavy ranks; do
+    run predict $one --data csv:heavy.csv,target=price --out $one-out.csv --logits $one.npy
+    check "$one: predictions are those that eval measures" sh -c "awk -F, 'NR > 1 { d = \$2 - \$6; s += d * d } END { printf \"%.6g\", sqrt(s / (NR - 1)) }' $one-out.csv >rmse
+        awk -F, -v want=\$(cat rmse) 'index(\$0, \"$one\") && \$0 !~ /each alone/ { d = \$(NF - 1) / want - 1; exit d * d > 1e-6 }' heavy.eval"
+    run calibrate $one --conformal alpha=0.2
+    run predict $one --data csv:heavy.csv,target=price --part train --out $one-out.csv
+    check "$one: intervals hold what they promise, and no more" awk -F, 'NR > 1 { n += $6 <= $8 && $8 <= $7 } END { exit !(n > 0.7 * NR && n < 0.97 * NR) }' $one-out.csv
+    run export $one --out $one.onnx
+    check "$one: exports, checked against the model" test "$rc" -eq 0
+    run distill --teacher $one --data csv:heavy.csv,target=price --arch mlp:20 --epochs 3 --out $one-kd --quiet
+    check "$one: the student sees the target as its teacher" sh -c "strings $one-kd/model.safetensors | grep -q transform"
+done
+run distill --teacher heavy --data csv:heavy.csv,target=price --target-transform none --arch mlp:20 --epochs 1 --out no
+expect 2 "the teacher sees the target by log" "another transform than the teacher's"
+run train --data $data --target-transform log --arch mlp:4 --out no
+expect 2 "for classification" "a transform of classes"
+
 awk 'BEGIN { print "note,y"; for (i = 0; i < 50; i++) print "remark no. " i " of this day," i }' >prose.csv
 run train --data csv:prose.csv --arch mlp:4 --out prose
 expect 3 "leave it out with drop=note" "prose is refused with advice"

@@ -84,16 +84,17 @@ static double share_of_error(const char *name, const char *data) {
     const int members = rt_model_members(m);
     expect(rt_calloc(&y, (size_t)(p->n * members * 2), sizeof *y), RT_OK);
     expect(rt_model_predict(m, p, pool, y, NULL), RT_OK);
+    rt_row r;
+    expect(rt_row_init(&r, rt_model_reading(m)), RT_OK);
     for (int64_t i = 0; i < p->n; i++) {
-        double mean = 0;
         const double target = (double)p->target[i];
-        for (int k = 0; k < members; k++)
-            mean += (double)y[(i * members + k) * 2] / members;
-        error += (mean - target) * (mean - target);
+        assert_true(rt_row_read(&r, y + i * members * 2));
+        error += (r.mean - target) * (r.mean - target);
         sum += target;
         square += target * target;
     }
     const double n = (double)p->n, share = sqrt(error / (square - sum * sum / n));
+    rt_row_deinit(&r);
     rt_free(y);
     rt_pool_destroy(&pool);
     rt_dataset_destroy(&d);

@@ -202,7 +202,7 @@ static void hashed_mutate(fuzz_bytes *b, int seed, const fuzz_bytes *other, fuzz
 
 /* ---- models ---- */
 
-static void add_model(const char *student, const char *arch, const char *data, double target_std) {
+static void add_warped(const char *student, const char *arch, const char *data, const rt_target *target) {
     rt_dataset *d = NULL;
     rt_model *m = NULL;
     static const double mean[2] = {0.5, -1}, std[2] = {1, 2};
@@ -218,12 +218,16 @@ static void add_model(const char *student, const char *arch, const char *data, d
                                     .norm = 2,
                                     .mean = mean,
                                     .std = std}};
-    assert_ok(rt_model_create(&m, &c, d, 0, target_std, 1));
+    assert_ok(rt_model_create(&m, &c, d, target, 1));
     rt_params_init(rt_model_params(m), rt_model_weights(m, 0), 1);
     assert_ok(rt_model_save(m, 0, scratch_path(&fuzz.dir, "seed.safetensors"), &from));
     fuzz_add_file(scratch_path(&fuzz.dir, "seed.safetensors"), "mutant.safetensors");
     rt_model_destroy(&m);
     rt_dataset_destroy(&d);
+}
+
+static void add_model(const char *student, const char *arch, const char *data, double target_std) {
+    add_warped(student, arch, data, &(rt_target){.std = target_std});
 }
 
 static void model_open(void) {
@@ -234,6 +238,9 @@ static void model_open(void) {
     add_model("batch-ensemble:2", "mlp:3,3", "spiral:n=2", 1);
     add_model("hydra:2", "mlp:3,3", "spiral:n=2", 1);
     add_model("single", "mlp:2", csv, 2);
+    rt_target by = {.mean = 1, .std = 2};
+    assert_ok(rt_warp_fit(&by.warp, RT_WARP_QUANTILE, (double[]){1, 2, 4, 8, 16}, 5));
+    add_warped("single", "mlp:2", csv, &by);
 }
 
 static void use_model(const rt_model *m) {

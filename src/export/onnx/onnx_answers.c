@@ -15,7 +15,8 @@
  *
  * g by its asymptotic series from 8 on, else by the recurrence psi(x + 1) = psi(x + 9) - sum 1 / (x + i). Several
  * Dirichlets add what lies between them: the information of their means, and cov_m(pi_mc, psi(a_mc) - psi(a_m0)).
- * Regression: each member (mu, ln v) in standardised units; the answer is the moments of the mixture.
+ * Regression: each member (mu, ln v) in standardised units; the answer is the moments of the mixture. Those of a
+ * transformed target are in onnx_warp.c.
  */
 #include "export/export_int.h"
 #include <math.h>
@@ -37,6 +38,7 @@ typedef struct answers {
     rt_onnx_val log_answer, answer; /* (N, K) at the temperature */
     rt_onnx_val alpha, alpha0;      /* (M, N, K), (M, N, 1) */
     rt_onnx_val mu, var, mean;      /* (M, N), (M, N), (N) */
+    rt_onnx_val said_mu, said_var;  /* the same of the target as the networks see it */
 } answers;
 
 /* ---- distributions ---- */
@@ -239,11 +241,16 @@ static rt_onnx_val put_member_probs(answers *a) {
 static void moments(answers *a) {
     if (a->mu != NULL)
         return;
-    const double scale = rt_model_target_std(a->m);
-    a->mu = rt_onnx_affine(a->o, rt_onnx_gather(a->o, a->z, 0, 2), scale, rt_model_target_mean(a->m));
+    const rt_target *t = rt_model_target(a->m);
+    const double scale = t->std;
+    a->mu = rt_onnx_affine(a->o, rt_onnx_gather(a->o, a->z, 0, 2), scale, t->mean);
     a->var = rt_onnx_affine(
         a->o, rt_onnx_unary(a->o, "Exp", rt_onnx_clip(a->o, rt_onnx_gather(a->o, a->z, 1, 2), -10, 10)),
         scale * scale, 0);
+    a->said_mu = a->mu;
+    a->said_var = a->var;
+    if (t->warp.kind != RT_WARP_NONE)
+        rt_onnx_warp_moments(a->o, &t->warp, a->members, &a->mu, &a->var);
     a->mean = rt_onnx_mean(a->o, a->mu, 0, false);
 }
 
@@ -295,16 +302,26 @@ static rt_onnx_val put_set(answers *a) {
     return rt_onnx_binary(o, "Or", top, rt_onnx_binary(o, "LessOrEqual", down, rt_onnx_scalar(o, q)));
 }
 
-static rt_onnx_val half_width(answers *a) {
-    return rt_onnx_affine(a->o, rt_onnx_unary(a->o, "Sqrt", put_variance(a)), a->decision.quantile, 0);
+/* centre -+ q sqrt(spread) of the target as the networks see it, taken back. */
+static rt_onnx_val end_of_interval(answers *a, double sign) {
+    const rt_warp *w = &rt_model_target(a->m)->warp;
+    moments(a);
+    const rt_onnx_val centre = rt_onnx_mean(a->o, a->said_mu, 0, true),
+                      d = rt_onnx_sub(a->o, a->said_mu, centre);
+    const rt_onnx_val spread =
+        rt_onnx_mean(a->o, rt_onnx_add(a->o, a->said_var, rt_onnx_mul(a->o, d, d)), 0, true);
+    const rt_onnx_val half =
+        rt_onnx_affine(a->o, rt_onnx_unary(a->o, "Sqrt", spread), sign * a->decision.quantile, 0);
+    const rt_onnx_val end = rt_onnx_gather(a->o, rt_onnx_add(a->o, centre, half), 0, 0);
+    return w->kind == RT_WARP_NONE ? end : rt_onnx_warp_invert(a->o, w, end);
 }
 
 static rt_onnx_val put_lower(answers *a) {
-    return rt_onnx_sub(a->o, put_mean(a), half_width(a));
+    return end_of_interval(a, -1);
 }
 
 static rt_onnx_val put_upper(answers *a) {
-    return rt_onnx_add(a->o, put_mean(a), half_width(a));
+    return end_of_interval(a, 1);
 }
 
 /* ---- the table: names as in retort.h ---- */

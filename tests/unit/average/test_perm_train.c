@@ -203,7 +203,7 @@ static void test_method(void **state) {
         OK(rt_config_set(&c, RT_VERB_AVERAGE, "perm-epochs", "1", "test", false));
         OK(rt_config_set(&c, RT_VERB_AVERAGE, "perm-distill", i == 0 ? "1" : "0", "test", false));
         OK(rt_config_set(&c, RT_VERB_AVERAGE, "perm-order", orders[i], "test", false));
-        OK(rt_model_create(&model, rt_student_get_config(p.a.student), p.a.data, 0, 1, 1));
+        OK(rt_model_create(&model, rt_student_get_config(p.a.student), p.a.data, NULL, 1));
         p.a.c = &c;
         p.a.loaded = &model;
         p.a.aligned = aligned;
