@@ -198,9 +198,7 @@ done:
 
 /* A plain network and all that runs it. */
 static rt_status make_plain(line *l, const rt_model *of) {
-    rt_student_config c = *rt_student_get_config(rt_model_student(of));
-    c.spec = "single";
-    c.member_bn = c.product_of_means = false;
+    const rt_student_config c = rt_student_plain_config(rt_model_student(of));
     RT_TRY(rt_params_create(&l->plain_params));
     RT_TRY(rt_student_create(&l->plain, &c, l->plain_params));
     RT_TRY(

@@ -11,27 +11,16 @@
 
 static const char *const op_text[] = {"<", "<=", ">", ">="};
 
-/* The metric whose name is most like text, or NULL; *same: it is that name. */
-static const char *metric_like(const char *text, bool *same) {
-    const rt_metric_info *list;
-    const char *names[RT_METRICS_MAX];
-    const int n = rt_metric_list(&list);
-    *same = false;
-    for (int i = 0; i < n; i++) {
-        names[i] = list[i].name;
-        *same = *same || strcmp(text, names[i]) == 0;
-    }
-    const int64_t near = rt_str_nearest(text, names, n);
-    return near >= 0 ? names[near] : NULL;
-}
-
 /* A path may lead to any number of an assessment, but a name that is almost a metric's is an error, which is
  * better known before minutes of evaluation than behind them. */
 static rt_status check_name(const char *path) {
-    bool same;
-    const char *near = metric_like(path, &same);
-    RT_FAIL_IF(!same && near != NULL && strchr(path, '.') == NULL, RT_E_USAGE,
-               "--require: no metric is called '%s'; did you mean '%s'?", path, near);
+    const rt_metric_info *list;
+    const char *names[RT_METRICS_MAX];
+    const int n = rt_metric_list(&list);
+    for (int i = 0; i < n; i++)
+        names[i] = list[i].name;
+    if (rt_str_find(path, names, n) < 0 && rt_str_nearest(path, names, n) >= 0 && !strchr(path, '.'))
+        RT_FAIL_UNKNOWN(RT_E_USAGE, path, names, n, "--require: no metric is called");
     return RT_OK;
 }
 

@@ -100,9 +100,8 @@ static rt_status fail_column(const rt_table *t, const char *name) {
     const int n = rt_metric_list(&list);
     for (int i = 0; i < n; i++)
         names[i] = list[i].name;
-    const int64_t near = rt_str_nearest(name, names, n);
-    RT_FAIL(RT_E_USAGE, "--metrics: %s has no number '%s'%s%s%s", rt_assessment_info(t->run[0])->run, name,
-            near >= 0 ? "; did you mean '" : "", near >= 0 ? names[near] : "", near >= 0 ? "'?" : "");
+    RT_FAIL_UNKNOWN(RT_E_USAGE, name, names, n, "--metrics: %s has no number",
+                    rt_assessment_info(t->run[0])->run);
 }
 
 static rt_status add_listed(rt_table *t, const char *list) {

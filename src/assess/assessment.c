@@ -56,7 +56,7 @@ done:
 static rt_status find_method(rt_assessment *a, const rt_model *m) {
     const char *method = rt_model_meta(m, "method"), *teacher;
     RT_TRY(meta_text(a, m, "provenance", "teacher_sha256", &teacher));
-    if (!method || (strcmp(method, "labels") == 0 && !teacher))
+    if (!method || (strcmp(method, rt_method_plain()->name) == 0 && !teacher))
         method = "train";
     return rt_arena_strdup(&a->text, &a->info.method, method);
 }
@@ -69,7 +69,7 @@ static rt_status describe(rt_assessment *a, const rt_subject *u) {
     RT_TRY(rt_arena_strdup(&a->text, &i->arch, rt_net_config(rt_model_net(m))->spec));
     RT_TRY(meta_text(a, m, "student", "spec", &i->student));
     if (!i->student)
-        i->student = "single";
+        i->student = rt_method_last(rt_method_plain())->student;
     RT_TRY(find_method(a, m));
     RT_TRY(rt_arena_strdup(&a->text, &i->data, s->o->data));
     RT_TRY(rt_arena_strdup(&a->text, &i->data_hash, rt_dataset_hash(s->data)));

@@ -18,9 +18,9 @@ static const double ROUNDING = 1e-6;
 /* ---- comparing ---- */
 
 static rt_status check_student(const rt_model *m, const char *name) {
-    const char *spec = rt_student_spec(rt_model_student(m));
-    RT_FAIL_IF(strcmp(spec, "single") != 0, RT_E_UNSUPPORTED,
-               "%s is a student of kind %s; only plain networks (single) can be averaged", name, spec);
+    RT_FAIL_IF(!rt_student_is_plain(rt_model_student(m)), RT_E_UNSUPPORTED,
+               "%s is a student of kind %s; only plain networks (single) can be averaged", name,
+               rt_student_spec(rt_model_student(m)));
     return RT_OK;
 }
 

@@ -34,23 +34,12 @@ const rt_average_method *rt_average_method_find(const char *name) {
 
 static rt_status find_method(const rt_average_method **out, const char *name) {
     const char *names[RT_COUNT(methods)];
-    rt_str all;
-    *out = rt_average_method_find(name);
-    if (*out)
-        return RT_OK;
-    rt_str_init(&all);
-    for (int64_t i = 0; i < RT_COUNT(methods); i++) {
+    for (int64_t i = 0; i < RT_COUNT(methods); i++)
         names[i] = methods[i].name;
-        rt_str_appendf(&all, "%s%s", i ? ", " : "", names[i]);
-    }
-    const int64_t near = rt_str_nearest(name, names, RT_COUNT(methods));
-    rt_status st = near >= 0
-                       ? rt_error_set(RT_E_USAGE, __FILE__, __LINE__,
-                                      "--method: unknown '%s'; did you mean '%s'?", name, names[near])
-                       : rt_error_set(RT_E_USAGE, __FILE__, __LINE__,
-                                      "--method: unknown '%s'; average knows %s", name, rt_str_text(&all));
-    rt_str_deinit(&all);
-    return st;
+    *out = rt_average_method_find(name);
+    if (!*out)
+        RT_FAIL_UNKNOWN(RT_E_USAGE, name, names, RT_COUNT(names), "--method: unknown");
+    return RT_OK;
 }
 
 /* ---- scores ---- */

@@ -209,3 +209,34 @@ int64_t rt_str_nearest(const char *s, const char *const *names, int64_t n) {
     }
     return best;
 }
+
+int64_t rt_str_find(const char *s, const char *const *names, int64_t n) {
+    for (int64_t i = 0; i < n; i++)
+        if (strcmp(names[i], s) == 0)
+            return i;
+    return -1;
+}
+
+rt_status rt_error_unknown(rt_status code, const char *file, int line, const char *name,
+                           const char *const *names, int64_t n, const char *fmt, ...) {
+    enum { LIST_MAX = 40 };
+    const int64_t near = rt_str_nearest(name, names, n);
+    char what[256];
+    rt_str hint;
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(what, sizeof what, fmt, args);
+    va_end(args);
+    rt_str_init(&hint);
+    if (near >= 0)
+        rt_str_appendf(&hint, "; did you mean '%s'?", names[near]);
+    for (int64_t i = 0; n <= LIST_MAX && i < n; i++)
+        rt_str_appendf(&hint, "%s%s",
+                       i           ? ", "
+                       : near >= 0 ? " Wanted one of "
+                                   : "; wanted one of ",
+                       names[i]);
+    const rt_status st = rt_error_set(code, file, line, "%s '%.80s'%s", what, name, rt_str_text(&hint));
+    rt_str_deinit(&hint);
+    return st;
+}

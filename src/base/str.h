@@ -49,5 +49,12 @@ void rt_format_f32(char *buf, float v);
  * else -1. */
 int rt_str_distance(const char *a, const char *b);
 int64_t rt_str_nearest(const char *s, const char *const *names, int64_t n);
+int64_t rt_str_find(const char *s, const char *const *names, int64_t n); /* the place of s among them; -1 */
+/* A name that is none of n: "WHAT 'kdd'; did you mean 'kd'?
+ * Wanted one of kd, end2". WHAT is the format; lists of more than 40 names are left out. */
+rt_status rt_error_unknown(rt_status code, const char *file, int line, const char *name,
+                           const char *const *names, int64_t n, const char *fmt, ...) RT_PRINTF(7, 8);
+#define RT_FAIL_UNKNOWN(code, name, names, n, ...)                                                           \
+    return rt_error_unknown((code), __FILE__, __LINE__, (name), (names), (n), __VA_ARGS__)
 
 #endif

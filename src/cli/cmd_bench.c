@@ -217,13 +217,12 @@ static rt_status bench_teachers(bench *b, rt_distill_config *what) {
                             : online     ? members > 1 ? "one-to-one" : "kd"
                                          : "labels";
     what->objective = rt_objective_find(objective);
-    RT_FAIL_IF(!what->objective, RT_E_USAGE, "--objective: '%s' is unknown", objective);
+    if (!what->objective)
+        return rt_objective_unknown(objective);
     if (strcmp(objective, "labels") == 0)
         return RT_OK;
-    if (perturbs) {
-        what->perturb = rt_perturb_find(k->perturb);
-        RT_FAIL_IF(!what->perturb, RT_E_USAGE, "--perturb: '%s' is unknown", k->perturb);
-    }
+    if (perturbs)
+        RT_TRY(rt_perturb_parse(&what->perturb, k->perturb));
     what->teachers = b->teachers = members > 1 ? members : 4;
     return online ? bench_teacher_nets(b, what) : bench_teacher_rows(b);
 }

@@ -47,11 +47,9 @@ static rt_status fail_verb(const char *word) {
     for (; n < RT_COUNT(verbs); n++)
         names[n] = verbs[n].name;
     names[n++] = "help";
-    int64_t near = rt_str_nearest(word, names, n);
     RT_FAIL_IF(*word == '-', RT_E_USAGE, "'%s' comes before the command; flags follow it: retort COMMAND %s",
                word, word);
-    RT_FAIL_IF(near >= 0, RT_E_USAGE, "unknown command '%s'; did you mean '%s'?", word, names[near]);
-    RT_FAIL(RT_E_USAGE, "unknown command '%s'", word);
+    RT_FAIL_UNKNOWN(RT_E_USAGE, word, names, n, "unknown command");
 }
 
 static rt_status find_verb(const cli_verb **out, const char *word) {

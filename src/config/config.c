@@ -142,11 +142,7 @@ static rt_status store_enum(const rt_param_info *p, const char **field, rt_confi
             return rt_arena_strdup(&c->state->text, field, value);
         s += len + (s[len] == '|');
     }
-    int64_t near = rt_str_nearest(value, list, n);
-    if (near >= 0)
-        RT_FAIL(RT_E_USAGE, "%s: '%s' is not one of %s; did you mean '%s'?", origin, value, p->choices,
-                list[near]);
-    RT_FAIL(RT_E_USAGE, "%s: '%s' is not one of %s", origin, value, p->choices);
+    RT_FAIL_UNKNOWN(RT_E_USAGE, value, list, n, "%s: unknown", origin);
 }
 
 static bool parse_bool(const char *text, bool *out) {
@@ -277,10 +273,7 @@ static rt_status fail_unknown(unsigned verb, const char *key, const char *origin
     for (int i = 0; i < P_COUNT; i++)
         if (params[i].verbs & verb)
             names[n++] = params[i].key;
-    int64_t near = rt_str_nearest(key, names, n);
-    if (near >= 0)
-        RT_FAIL(RT_E_USAGE, "%s: unknown parameter '%s'; did you mean '%s'?", origin, key, names[near]);
-    RT_FAIL(RT_E_USAGE, "%s: unknown parameter '%s'", origin, key);
+    RT_FAIL_UNKNOWN(RT_E_USAGE, key, names, n, "%s: unknown parameter", origin);
 }
 
 static rt_status fail_other_verb(int i, unsigned verb, const char *origin) {

@@ -238,19 +238,11 @@ static rt_status augment_item(rt_augment *out, const char *item, size_t n, const
     size_t name_n = colon ? (size_t)(colon - item) : n;
     char name[32] = "";
     memcpy(name, item, RT_MIN(name_n, sizeof name - 1));
-    int64_t which = -1, whole = 0;
+    int64_t whole = 0;
+    const int64_t which = rt_str_find(name, names, RT_COUNT(names));
     double value = 0;
-    for (int64_t i = 0; i < RT_COUNT(names); i++)
-        if (strcmp(name, names[i]) == 0)
-            which = i;
-    if (which < 0) {
-        int64_t near = rt_str_nearest(name, names, RT_COUNT(names));
-        RT_FAIL(
-            RT_E_USAGE,
-            "augmentation '%s': unknown '%s'%s%s%s; known: flip crop:N reflect shift:N rotate:DEGREES none",
-            text, name, near >= 0 ? ", did you mean '" : "", near >= 0 ? names[near] : "",
-            near >= 0 ? "'?" : "");
-    }
+    if (which < 0)
+        RT_FAIL_UNKNOWN(RT_E_USAGE, name, names, RT_COUNT(names), "augmentation '%s': unknown", text);
     bool wants_value = which == 1 || which == 3 || which == 4;
     RT_FAIL_IF(wants_value != (colon != NULL), RT_E_USAGE, "augmentation '%s': %s %s", text, name,
                wants_value ? "wants a number: name:N" : "takes no number");

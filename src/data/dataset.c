@@ -40,23 +40,12 @@ int rt_source_list(const rt_source_info **out) {
 
 static rt_status source_find(int *out, const rt_spec *s) {
     const char *names[SOURCE_COUNT];
-    rt_str list;
-    for (int i = 0; i < SOURCE_COUNT; i++) {
-        names[i] = source_info[i].name;
-        *out = i;
-        if (strcmp(names[i], s->kind) == 0)
-            return RT_OK;
-    }
-    rt_str_init(&list);
     for (int i = 0; i < SOURCE_COUNT; i++)
-        rt_str_appendf(&list, "%s%s", i ? ", " : "", names[i]);
-    int64_t near = rt_str_nearest(s->kind, names, SOURCE_COUNT);
-    rt_status st =
-        rt_error_set(RT_E_USAGE, __FILE__, __LINE__, "data '%s': unknown kind '%s'%s%s%s; known: %s",
-                     s->whole, s->kind, near >= 0 ? ", did you mean '" : "", near >= 0 ? names[near] : "",
-                     near >= 0 ? "'?" : "", rt_str_text(&list));
-    rt_str_deinit(&list);
-    return st;
+        names[i] = source_info[i].name;
+    *out = (int)rt_str_find(s->kind, names, SOURCE_COUNT);
+    if (*out < 0)
+        RT_FAIL_UNKNOWN(RT_E_USAGE, s->kind, names, SOURCE_COUNT, "data '%s': unknown kind", s->whole);
+    return RT_OK;
 }
 
 static rt_status dataset_new(rt_dataset **out, const char *spec) {
@@ -80,7 +69,8 @@ static rt_status take_over(rt_dataset *d, const rt_data_like *like) {
     d->classes = like ? like->classes : 0;
     if (like)
         d->task = like->task;
-    return like && like->task == RT_TASK_CLASSIFICATION ? rt_dataset_name_classes(d, like->class_name) : RT_OK;
+    return like && like->task == RT_TASK_CLASSIFICATION ? rt_dataset_name_classes(d, like->class_name)
+                                                        : RT_OK;
 }
 
 bool rt_dataset_labelled(const rt_dataset *d) {
@@ -90,7 +80,8 @@ bool rt_dataset_labelled(const rt_dataset *d) {
 
 rt_status rt_dataset_need_labels(const rt_dataset *d, const char *what) {
     RT_FAIL_IF(!rt_dataset_labelled(d), RT_E_INPUT,
-               "%s: these rows have no labels, and %s needs them; 'retort predict' does without. Labels are a folder per "
+               "%s: these rows have no labels, and %s needs them; 'retort predict' does without. Labels are "
+               "a folder per "
                "class (images), a second array (npy), a target column (csv) or a labels file (idx)",
                d->spec, what);
     return RT_OK;
@@ -110,7 +101,8 @@ rt_status rt_dataset_open_spec(rt_dataset **out, const rt_spec *s, rt_data_optio
     rt_dataset *d = NULL;
     int source = 0;
     rt_status st = RT_OK;
-    RT_FAIL_IF(o.limit < 0, RT_E_USAGE, "data '%s': limit %lld, wanted 0 or more", s->whole, (long long)o.limit);
+    RT_FAIL_IF(o.limit < 0, RT_E_USAGE, "data '%s': limit %lld, wanted 0 or more", s->whole,
+               (long long)o.limit);
     RT_TRY_GOTO(source_find(&source, s));
     RT_TRY_GOTO(dataset_new(&d, s->whole));
     RT_TRY_GOTO(source_load[source](d, s, o));
@@ -233,8 +225,8 @@ rt_status rt_dataset_name_classes(rt_dataset *d, const char *const *names) {
 
 void rt_part_values(const rt_part *p, int64_t elems, int64_t i, int64_t first, int64_t n, float *dst) {
     if (p->stored)
-        rt_numbers_to_f32(dst, p->stored->data + (p->at[i] * elems + first) * p->stored->itemsize, p->stored->kind,
-                          p->stored->itemsize, n);
+        rt_numbers_to_f32(dst, p->stored->data + (p->at[i] * elems + first) * p->stored->itemsize,
+                          p->stored->kind, p->stored->itemsize, n);
     else if (p->u8)
         rt_pixels_to_f32(dst, p->u8 + i * elems + first, n);
     else
@@ -295,8 +287,8 @@ static rt_status rows_copy(rt_dataset *d, const void **out, const void *src, siz
 }
 
 /* Where the rows of one part are, of those that stay in their file. */
-static rt_status rows_find(rt_dataset *d, int64_t **out, const rt_part *all, const uint8_t *is_test, uint8_t wanted,
-                           int64_t count) {
+static rt_status rows_find(rt_dataset *d, int64_t **out, const rt_part *all, const uint8_t *is_test,
+                           uint8_t wanted, int64_t count) {
     int64_t k = 0;
     RT_TRY(rt_calloc(out, (size_t)count + 1, sizeof **out));
     rt_dataset_keep(d, *out);

@@ -64,10 +64,8 @@ static rt_status no_column(const rt_frame *t, const char *wanted) {
     RT_TRY(rt_calloc(&names, (size_t)t->columns, sizeof *names));
     for (int64_t c = 0; c < t->columns; c++)
         names[c] = t->column[c].name;
-    const int64_t near = rt_str_nearest(wanted, names, t->columns);
-    rt_status st =
-        rt_error_set(RT_E_USAGE, __FILE__, __LINE__, "%s: no column is called %s%s%s%s", t->path, wanted,
-                     near >= 0 ? ", did you mean " : "", near >= 0 ? names[near] : "", near >= 0 ? "?" : "");
+    const rt_status st = rt_error_unknown(RT_E_USAGE, __FILE__, __LINE__, wanted, names, t->columns,
+                                          "%s: no column is called", t->path);
     rt_free(names);
     return st;
 }
@@ -389,11 +387,12 @@ done:
     return st;
 }
 
-static rt_status csv_mask(rt_dataset *d, uint8_t **is_test, const rt_spec *s, const rt_data_options *o, int64_t rows,
-                          const int32_t *label) {
+static rt_status csv_mask(rt_dataset *d, uint8_t **is_test, const rt_spec *s, const rt_data_options *o,
+                          int64_t rows, const int32_t *label) {
     const char *splits = rt_spec_get(s, "splits");
     if (splits == NULL || o->whole || o->unlabelled) {
-        RT_FAIL_IF(splits == NULL && rt_spec_get(s, "split"), RT_E_USAGE, "data '%s': split= without splits=FILE", s->whole);
+        RT_FAIL_IF(splits == NULL && rt_spec_get(s, "split"), RT_E_USAGE,
+                   "data '%s': split= without splits=FILE", s->whole);
         return rt_holdout_mask(d, is_test, s, o, rows, label);
     }
     RT_FAIL_IF(rt_spec_get(s, "test") || rt_spec_get(s, "seed"), RT_E_USAGE,

@@ -60,19 +60,12 @@ void rt_spec_deinit(rt_spec *s) {
 }
 
 rt_status rt_spec_check(const rt_spec *s, int min_paths, int max_paths, const char *const *keys, int64_t n) {
-    RT_FAIL_IF(s->files == 0 && (s->paths < min_paths || s->paths > max_paths), RT_E_USAGE, "data '%s': %d paths, wanted %d%s",
-               s->whole, s->paths, min_paths, max_paths > min_paths ? " or more" : "");
-    for (int i = 0; i < s->options; i++) {
-        bool known = false;
-        for (int64_t k = 0; k < n; k++)
-            known = known || strcmp(s->option[i].key, keys[k]) == 0;
-        if (known)
-            continue;
-        int64_t near = rt_str_nearest(s->option[i].key, keys, n);
-        RT_FAIL_IF(near >= 0, RT_E_USAGE, "data '%s': unknown option '%s', did you mean '%s'?", s->whole,
-                   s->option[i].key, keys[near]);
-        RT_FAIL(RT_E_USAGE, "data '%s': unknown option '%s'", s->whole, s->option[i].key);
-    }
+    RT_FAIL_IF(s->files == 0 && (s->paths < min_paths || s->paths > max_paths), RT_E_USAGE,
+               "data '%s': %d paths, wanted %d%s", s->whole, s->paths, min_paths,
+               max_paths > min_paths ? " or more" : "");
+    for (int i = 0; i < s->options; i++)
+        if (rt_str_find(s->option[i].key, keys, n) < 0)
+            RT_FAIL_UNKNOWN(RT_E_USAGE, s->option[i].key, keys, n, "data '%s': unknown option", s->whole);
     return RT_OK;
 }
 

@@ -66,11 +66,18 @@ rt_status rt_student_mix(const rt_student *s, const rt_params *params, const flo
                          const double *weight, const rt_params *to, float *dst) RT_MUST_CHECK;
 rt_status rt_student_merge(const rt_student *s, const rt_params *params, const float *block,
                            const rt_params *to, float *dst) RT_MUST_CHECK;
-/* Hydra's growth: every head of `to` becomes a copy of head 0 of `from`, the body is kept. */
-rt_status rt_student_grow(const rt_params *from, const float *src, const rt_params *to,
+/* Can a student go on from one of another specification: of a kind that grows, and with more members? */
+bool rt_student_grows(const char *from, const char *to);
+/* Its first block from the other's (Hydra: every head becomes a copy of head 0, the body is kept). */
+rt_status rt_student_grow(const rt_student *s, const rt_params *from, const float *src, const rt_params *to,
                           float *dst) RT_MUST_CHECK;
+bool rt_student_is_plain(const rt_student *s); /* one network as it is */
+/* The student that a network of this configuration is without its members: what it collapses to, or one of
+ * the networks it mixes. */
+rt_student_config rt_student_plain_config(const rt_student *s);
 typedef struct rt_student_info {
     const char *name, *form, *meaning;
+    bool many; /* takes a number of members */
 } rt_student_info;
 int rt_student_count(void);
 rt_student_info rt_student_get(int i);
@@ -107,32 +114,46 @@ enum {
     RT_OBJ_OOD = 16,      /* needs out-of-distribution inputs */
     RT_OBJ_REGRESSION = 32,
     RT_OBJ_CLASSIFICATION = 64,
-    RT_OBJ_SINGLE = 128, /* a student of one member */
+    RT_OBJ_SINGLE = 128,  /* a student of one member */
+    RT_OBJ_MEAN = 256,    /* has a mean of teachers, which may be one of logits */
+    RT_OBJ_WEIGHTED = 512 /* is a loss of labels: classes may have weights */
 };
+/* How a paper trained with it, for runs that choose no other optimiser; name NULL: as any run. */
+typedef struct rt_optimiser_preset {
+    const char *name;
+    double lr;
+    const char *schedule;
+    double clip_norm, weight_decay;
+} rt_optimiser_preset;
 typedef struct rt_objective {
     const char *name, *meaning;
     unsigned needs;
     rt_val (*build)(const rt_objective_in *in); /* scalar: mean over the batch */
+    double offset;                              /* of a Dirichlet: alpha = e^z + offset */
+    rt_optimiser_preset optimiser;
 } rt_objective;
-const rt_objective *rt_objective_find(const char *name);
+const rt_objective *rt_objective_find(const char *name);        /* NULL if unknown */
+rt_status rt_objective_unknown(const char *name) RT_MUST_CHECK; /* fails, telling which there are */
 int rt_objective_list(const rt_objective *const **out);
 
 /* ---- methods: presets (methods.def) ---- */
-typedef struct rt_method {
-    const char *name, *paper;
-    const char *student;                /* without the number of members */
+enum { RT_PHASES_MAX = 2 };
+typedef struct rt_method_phase {
+    const char *student;                /* without a number: as many members as teachers */
     const char *objective, *regression; /* objective for classification, and for regression (NULL: none) */
-    const char *perturb;
-    double temperature, anneal, alpha, offset;
-    bool grow;
-    const char *keep;      /* "accuracy", "loss" */
-    const char *optimiser; /* NULL: as any run; else with these: */
-    double lr;
-    const char *schedule;
-    double clip_norm, weight_decay;
+} rt_method_phase;
+typedef struct rt_method {
+    const char *name, *paper, *perturb;
+    double temperature, anneal, alpha;
+    const char *keep; /* "accuracy", "loss" */
     const char *meaning;
+    rt_method_phase phase[RT_PHASES_MAX]; /* in order; those without a student are not there */
 } rt_method;
 const rt_method *rt_method_find(const char *name); /* NULL if unknown */
+rt_status rt_method_unknown(const char *name) RT_MUST_CHECK;
+const rt_method *rt_method_plain(void); /* the first line: what a run without a teacher does */
+int rt_method_phases(const rt_method *m);
+const rt_method_phase *rt_method_last(const rt_method *m); /* the phase whose student is the result */
 int rt_method_count(void);
 const rt_method *rt_method_get(int i);
 /* Temperature at a fraction of training: t0, annealed to 1 as methods.def says. */

@@ -9,8 +9,10 @@
 
 typedef struct rt_student_kind {
     const char *name, *form, *meaning;
-    bool many;  /* takes a number of members */
-    bool mixes; /* they are plain networks in disguise: member_mix.c */
+    bool many;             /* takes a number of members */
+    bool mixes;            /* they are plain networks in disguise (member_mix.c), with a BN each if wanted */
+    bool heads;            /* takes a head and a split */
+    rt_output_kind output; /* of a classification */
     /* settings of the builder for this kind; called before every build */
     void (*prepare)(const rt_student *s, rt_build *b);
     rt_val (*forward)(const rt_student *s, rt_build *b, rt_val x);
@@ -19,6 +21,8 @@ typedef struct rt_student_kind {
     rt_status (*plan)(rt_student *s); /* may be NULL: kind-specific checks and settings */
     rt_status (*collapse)(const rt_student *s, const rt_params *params, const float *block,
                           const rt_params *to, float *dst); /* NULL: ships as it is */
+    /* NULL: does not grow; else the first block of one with more members */
+    rt_status (*grow)(const rt_params *from, const float *src, const rt_params *to, float *dst);
 } rt_student_kind;
 
 struct rt_student {

@@ -5,7 +5,8 @@
 #include <string.h>
 
 static const rt_method methods[] = {
-#define RT_METHOD(...) {__VA_ARGS__},
+#define RT_METHOD(name, paper, perturb, temperature, anneal, alpha, keep, meaning, ...)                      \
+    {name, paper, perturb, temperature, anneal, alpha, keep, meaning, {__VA_ARGS__}},
 #include "distill/methods.def"
 #undef RT_METHOD
 };
@@ -22,6 +23,28 @@ const rt_method *rt_method_find(const char *name) {
         if (strcmp(methods[i].name, name) == 0)
             return &methods[i];
     return NULL;
+}
+
+rt_status rt_method_unknown(const char *name) {
+    const char *names[RT_COUNT(methods)];
+    for (int64_t i = 0; i < RT_COUNT(methods); i++)
+        names[i] = methods[i].name;
+    RT_FAIL_UNKNOWN(RT_E_USAGE, name, names, RT_COUNT(names), "--method: unknown");
+}
+
+const rt_method *rt_method_plain(void) {
+    return &methods[0];
+}
+
+int rt_method_phases(const rt_method *m) {
+    int n = 0;
+    while (n < RT_PHASES_MAX && m->phase[n].student != NULL)
+        n++;
+    return n;
+}
+
+const rt_method_phase *rt_method_last(const rt_method *m) {
+    return &m->phase[rt_method_phases(m) - 1];
 }
 
 double rt_method_temperature(double t0, double anneal, double progress) {

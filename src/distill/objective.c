@@ -22,6 +22,13 @@ const rt_objective *rt_objective_find(const char *name) {
     return NULL;
 }
 
+rt_status rt_objective_unknown(const char *name) {
+    const char *names[RT_COUNT(objectives)];
+    for (int64_t i = 0; i < RT_COUNT(objectives); i++)
+        names[i] = objectives[i]->name;
+    RT_FAIL_UNKNOWN(RT_E_USAGE, name, names, RT_COUNT(names), "--objective: unknown");
+}
+
 int rt_groups(const rt_graph *g, rt_val v) {
     return v != 0 ? rt_graph_node(g, v)->type.groups : 0;
 }

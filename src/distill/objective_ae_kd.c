@@ -34,6 +34,8 @@ static rt_val build(const rt_objective_in *in) {
     return rt_mix_labels(in, rt_times_temperature2(in, rt_batch_mean(g, rt_ce_dist(g, z, target))));
 }
 
-const rt_objective rt_objective_ae_kd = {"ae-kd",
-                                         "cross-entropy to teachers weighted so that no gradient is opposed",
-                                         RT_OBJ_TEACHER | RT_OBJ_SINGLE | RT_OBJ_CLASSIFICATION, build};
+const rt_objective rt_objective_ae_kd = {
+    .name = "ae-kd",
+    .meaning = "cross-entropy to teachers weighted so that no gradient is opposed",
+    .needs = RT_OBJ_TEACHER | RT_OBJ_SINGLE | RT_OBJ_CLASSIFICATION,
+    .build = build};

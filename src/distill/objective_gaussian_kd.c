@@ -21,6 +21,8 @@ static rt_val build(const rt_objective_in *in) {
                                               rt_tile_members(g, var, members)));
 }
 
-const rt_objective rt_objective_gaussian_kd = {"gaussian-kd",
-                                               "cross-entropy to the mixture of the teachers' Gaussians",
-                                               RT_OBJ_TEACHER | RT_OBJ_REGRESSION, build};
+const rt_objective rt_objective_gaussian_kd = {.name = "gaussian-kd",
+                                               .meaning =
+                                                   "cross-entropy to the mixture of the teachers' Gaussians",
+                                               .needs = RT_OBJ_TEACHER | RT_OBJ_REGRESSION,
+                                               .build = build};

@@ -13,5 +13,7 @@ static rt_val build(const rt_objective_in *in) {
 }
 
 const rt_objective rt_objective_gaussian_one_to_one = {
-    "gaussian-one-to-one", "cross-entropy of member m to the Gaussian of teacher m",
-    RT_OBJ_TEACHER | RT_OBJ_PAIRED | RT_OBJ_REGRESSION, build};
+    .name = "gaussian-one-to-one",
+    .meaning = "cross-entropy of member m to the Gaussian of teacher m",
+    .needs = RT_OBJ_TEACHER | RT_OBJ_PAIRED | RT_OBJ_REGRESSION,
+    .build = build};

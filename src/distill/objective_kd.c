@@ -20,5 +20,7 @@ static rt_val build(const rt_objective_in *in) {
     return rt_mix_labels(in, rt_times_temperature2(in, rt_batch_mean(g, ce)));
 }
 
-const rt_objective rt_objective_kd = {"kd", "cross-entropy to the mean of the teachers",
-                                      RT_OBJ_TEACHER | RT_OBJ_CLASSIFICATION, build};
+const rt_objective rt_objective_kd = {.name = "kd",
+                                      .meaning = "cross-entropy to the mean of the teachers",
+                                      .needs = RT_OBJ_TEACHER | RT_OBJ_MEAN | RT_OBJ_CLASSIFICATION,
+                                      .build = build};

@@ -32,5 +32,7 @@ rt_val rt_labels_loss(const rt_objective_in *in) {
 }
 
 const rt_objective rt_objective_labels = {
-    "labels", "cross-entropy of labels, or Gaussian likelihood of targets",
-    RT_OBJ_LABELS | RT_OBJ_CLASSIFICATION | RT_OBJ_REGRESSION, rt_labels_loss};
+    .name = "labels",
+    .meaning = "cross-entropy of labels, or Gaussian likelihood of targets",
+    .needs = RT_OBJ_LABELS | RT_OBJ_WEIGHTED | RT_OBJ_CLASSIFICATION | RT_OBJ_REGRESSION,
+    .build = rt_labels_loss};

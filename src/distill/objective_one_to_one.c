@@ -15,5 +15,7 @@ static rt_val build(const rt_objective_in *in) {
     return rt_mix_labels(in, rt_times_temperature2(in, rt_batch_mean(g, ce)));
 }
 
-const rt_objective rt_objective_one_to_one = {"one-to-one", "cross-entropy of member m to teacher m",
-                                              RT_OBJ_TEACHER | RT_OBJ_PAIRED | RT_OBJ_CLASSIFICATION, build};
+const rt_objective rt_objective_one_to_one = {.name = "one-to-one",
+                                              .meaning = "cross-entropy of member m to teacher m",
+                                              .needs = RT_OBJ_TEACHER | RT_OBJ_PAIRED | RT_OBJ_CLASSIFICATION,
+                                              .build = build};

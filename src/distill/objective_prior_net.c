@@ -35,5 +35,8 @@ static rt_val build(const rt_objective_in *in) {
 }
 
 const rt_objective rt_objective_prior_net = {
-    "prior-net", "reverse KL to a sharp Dirichlet in, a flat one out of distribution",
-    RT_OBJ_LABELS | RT_OBJ_DIRICHLET | RT_OBJ_OOD | RT_OBJ_CLASSIFICATION, build};
+    .name = "prior-net",
+    .meaning = "reverse KL to a sharp Dirichlet in, a flat one out of distribution",
+    .needs = RT_OBJ_LABELS | RT_OBJ_DIRICHLET | RT_OBJ_OOD | RT_OBJ_CLASSIFICATION,
+    .build = build,
+    .optimiser = {"adam", 5e-4, "one-cycle", 10, 0}};

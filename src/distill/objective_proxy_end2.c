@@ -24,6 +24,9 @@ static rt_val build(const rt_objective_in *in) {
     return rt_mix_labels(in, rt_batch_mean(g, rt_div(g, kl, rt_row_sum(g, target))));
 }
 
-const rt_objective rt_objective_proxy_end2 = {"proxy-end2", "reverse KL to a proxy Dirichlet of the teachers",
-                                              RT_OBJ_TEACHER | RT_OBJ_DIRICHLET | RT_OBJ_CLASSIFICATION,
-                                              build};
+const rt_objective rt_objective_proxy_end2 = {.name = "proxy-end2",
+                                              .meaning = "reverse KL to a proxy Dirichlet of the teachers",
+                                              .needs =
+                                                  RT_OBJ_TEACHER | RT_OBJ_DIRICHLET | RT_OBJ_CLASSIFICATION,
+                                              .build = build,
+                                              .offset = 1};

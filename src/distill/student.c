@@ -15,35 +15,25 @@ int rt_student_count(void) {
     return (int)RT_COUNT(kinds);
 }
 rt_student_info rt_student_get(int i) {
-    return (rt_student_info){kinds[i]->name, kinds[i]->form, kinds[i]->meaning};
+    return (rt_student_info){kinds[i]->name, kinds[i]->form, kinds[i]->meaning, kinds[i]->many};
 }
 
-static rt_status unknown_kind(const char *spec, size_t len) {
-    const char *names[RT_COUNT(kinds)];
-    char name[81] = "";
-    rt_str forms;
-    rt_str_init(&forms);
-    memcpy(name, spec, RT_MIN(len, sizeof name - 1));
-    for (int64_t i = 0; i < RT_COUNT(kinds); i++) {
-        names[i] = kinds[i]->name;
-        rt_str_appendf(&forms, "%s%s", i > 0 ? ", " : "", kinds[i]->form);
-    }
-    const int64_t near = rt_str_nearest(name, names, RT_COUNT(kinds));
-    const rt_status st = rt_error_set(
-        RT_E_USAGE, __FILE__, __LINE__, "student \"%.80s\" is unknown%s%s; wanted one of %s", spec,
-        near >= 0 ? "; did you mean " : "", near >= 0 ? names[near] : "", rt_str_text(&forms));
-    rt_str_deinit(&forms);
-    return st;
+/* The kind that a specification begins with, or NULL. */
+static const rt_student_kind *kind_of(const char *spec) {
+    const size_t len = strcspn(spec, ":");
+    for (int64_t i = 0; i < RT_COUNT(kinds); i++)
+        if (strlen(kinds[i]->name) == len && memcmp(kinds[i]->name, spec, len) == 0)
+            return kinds[i];
+    return NULL;
 }
 
 static rt_status find_kind(rt_student *s, const char *spec) {
-    const char *colon = strchr(spec, ':');
-    const size_t len = colon != NULL ? (size_t)(colon - spec) : strlen(spec);
+    const char *colon = strchr(spec, ':'), *forms[RT_COUNT(kinds)];
     for (int64_t i = 0; i < RT_COUNT(kinds); i++)
-        if (strlen(kinds[i]->name) == len && memcmp(kinds[i]->name, spec, len) == 0)
-            s->kind = kinds[i];
+        forms[i] = kinds[i]->form;
+    s->kind = kind_of(spec);
     if (s->kind == NULL)
-        return unknown_kind(spec, len);
+        RT_FAIL_UNKNOWN(RT_E_USAGE, spec, forms, RT_COUNT(forms), "student: unknown");
     s->members = 1;
     if (!s->kind->many) {
         RT_FAIL_IF(colon != NULL, RT_E_USAGE,
@@ -60,12 +50,11 @@ static rt_status find_kind(rt_student *s, const char *spec) {
 /* A setting of another kind is refused instead of being ignored. */
 static rt_status check_settings(const rt_student *s) {
     const rt_student_config *c = &s->config;
-    const bool members = s->kind == &rt_student_batch_ensemble || s->kind == &rt_student_latent_be;
-    RT_FAIL_IF((c->head != NULL || c->split != NULL) && s->kind != &rt_student_hydra, RT_E_USAGE,
+    RT_FAIL_IF((c->head != NULL || c->split != NULL) && !s->kind->heads, RT_E_USAGE,
                "student %s: has no heads; a head or a split is for hydra:M", c->spec);
-    RT_FAIL_IF(c->member_bn && !members, RT_E_USAGE,
+    RT_FAIL_IF(c->member_bn && !s->kind->mixes, RT_E_USAGE,
                "student %s: one BN per member is for batch-ensemble:M and latent-be:M", c->spec);
-    RT_FAIL_IF(c->regression && s->kind == &rt_student_dirichlet, RT_E_USAGE,
+    RT_FAIL_IF(c->regression && s->kind->output != RT_OUTPUT_LOGITS, RT_E_USAGE,
                "student %s: gives concentrations of classes, the data is a regression", c->spec);
     RT_FAIL_IF(c->regression && c->arch.outputs != 2, RT_E_USAGE,
                "student %s: %lld outputs, a regression wants 2 (mean, log-variance)", c->spec,
@@ -109,7 +98,7 @@ rt_status rt_student_create(rt_student **out, const rt_student_config *c, rt_par
     *out = NULL;
     RT_TRY(rt_calloc(&s, 1, sizeof *s));
     s->config = *c;
-    s->config.spec = c->spec != NULL ? c->spec : "single";
+    s->config.spec = c->spec != NULL ? c->spec : rt_student_single.name;
     s->config.head = s->config.split =
         NULL; /* owned below, one by one, so that a failure leaves only owned texts */
     const char *spec = s->config.spec;
@@ -160,9 +149,7 @@ double rt_student_flops(const rt_student *s) {
     return s->flops;
 }
 rt_output_kind rt_student_output(const rt_student *s) {
-    if (s->config.regression)
-        return RT_OUTPUT_GAUSSIAN;
-    return s->kind == &rt_student_dirichlet ? RT_OUTPUT_DIRICHLET : RT_OUTPUT_LOGITS;
+    return s->config.regression ? RT_OUTPUT_GAUSSIAN : s->kind->output;
 }
 
 rt_val rt_student_forward(const rt_student *s, rt_build *b, rt_val x) {
@@ -184,6 +171,28 @@ rt_rule rt_student_rule(const rt_student *s, rt_role role) {
     return s->kind->rule(s, role);
 }
 
+bool rt_student_is_plain(const rt_student *s) {
+    return s->kind == &rt_student_single;
+}
+
+rt_student_config rt_student_plain_config(const rt_student *s) {
+    rt_student_config c = s->config;
+    c.spec = rt_student_single.name;
+    c.member_bn = c.product_of_means = false;
+    return c;
+}
+
+bool rt_student_grows(const char *from, const char *to) {
+    return kind_of(to) != NULL && kind_of(to) == kind_of(from) && kind_of(to)->grow != NULL &&
+           strcmp(from, to) != 0;
+}
+
+rt_status rt_student_grow(const rt_student *s, const rt_params *from, const float *src, const rt_params *to,
+                          float *dst) {
+    RT_ASSERT(s->kind->grow != NULL); /* rt_student_grows was asked */
+    return s->kind->grow(from, src, to, dst);
+}
+
 bool rt_student_collapses(const rt_student *s) {
     return s->kind->collapse != NULL;
 }
@@ -203,9 +212,7 @@ rt_status rt_student_collapse(const rt_student *s, const rt_params *params, cons
     *out_block = NULL;
     if (s->kind->collapse == NULL)
         return RT_OK;
-    rt_student_config c = s->config;
-    c.spec = "single";
-    c.member_bn = c.product_of_means = false;
+    const rt_student_config c = rt_student_plain_config(s);
     RT_TRY_GOTO(rt_params_create(out_params));
     RT_TRY_GOTO(rt_student_create(out, &c, *out_params));
     RT_TRY_GOTO(rt_calloc(out_block, (size_t)rt_params_floats(*out_params), sizeof **out_block));

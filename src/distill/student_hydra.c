@@ -133,17 +133,7 @@ static rt_rule hydra_rule(const rt_student *s, rt_role role) {
     return (rt_rule){.grad_scale = 1, .lr_scale = 1, .decay = -1};
 }
 
-const rt_student_kind rt_student_hydra = {.name = "hydra",
-                                          .form = "hydra:M",
-                                          .meaning = "one body, M heads",
-                                          .many = true,
-                                          .prepare = hydra_prepare,
-                                          .forward = hydra_forward,
-                                          .member = hydra_member,
-                                          .rule = hydra_rule,
-                                          .plan = hydra_plan};
-
-rt_status rt_student_grow(const rt_params *from, const float *src, const rt_params *to, float *dst) {
+static rt_status hydra_grow(const rt_params *from, const float *src, const rt_params *to, float *dst) {
     for (int slot = 0; slot < rt_params_count(to); slot++) {
         const rt_param *t = rt_params_get(to, slot);
         char name[256];
@@ -162,3 +152,15 @@ rt_status rt_student_grow(const rt_params *from, const float *src, const rt_para
     }
     return RT_OK;
 }
+
+const rt_student_kind rt_student_hydra = {.name = "hydra",
+                                          .form = "hydra:M",
+                                          .meaning = "one body, M heads",
+                                          .many = true,
+                                          .heads = true,
+                                          .prepare = hydra_prepare,
+                                          .forward = hydra_forward,
+                                          .member = hydra_member,
+                                          .rule = hydra_rule,
+                                          .plan = hydra_plan,
+                                          .grow = hydra_grow};

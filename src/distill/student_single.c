@@ -35,6 +35,7 @@ const rt_student_kind rt_student_single = {.name = "single",
 const rt_student_kind rt_student_dirichlet = {
     .name = "dirichlet",
     .form = "dirichlet",
+    .output = RT_OUTPUT_DIRICHLET,
     .meaning = "one network whose outputs are the concentrations of a Dirichlet distribution",
     .prepare = single_prepare,
     .forward = single_forward,

@@ -61,19 +61,10 @@ const rt_shift *rt_shift_get(int64_t i) {
 /* The place of a name, or an error that lists what there is. */
 static rt_status find_name(int64_t *out, const char *what, const char *name, const char *const *names,
                            int64_t n) {
-    for (*out = 0; *out < n; ++*out)
-        if (strcmp(names[*out], name) == 0)
-            return RT_OK;
-    rt_str list;
-    rt_str_init(&list);
-    for (int64_t i = 0; i < n; i++)
-        rt_str_appendf(&list, "%s%s", i ? ", " : "", names[i]);
-    const int64_t near = rt_str_nearest(name, names, n);
-    rt_status st = rt_error_set(RT_E_USAGE, __FILE__, __LINE__, "unknown %s '%s'%s%s%s; known: %s", what,
-                                name, near >= 0 ? ", did you mean '" : "", near >= 0 ? names[near] : "",
-                                near >= 0 ? "'?" : "", rt_str_text(&list));
-    rt_str_deinit(&list);
-    return st;
+    *out = rt_str_find(name, names, n);
+    if (*out < 0)
+        RT_FAIL_UNKNOWN(RT_E_USAGE, name, names, n, "unknown %s", what);
+    return RT_OK;
 }
 
 rt_status rt_corruption_find(const rt_corruption **out, const char *name) {

@@ -28,7 +28,10 @@ rt_status rt_export_run(const rt_model *m, const char *run, const rt_export_opti
     for (size_t i = 0; i < RT_COUNT(k_formats); i++)
         if (o->format == NULL || strcmp(o->format, k_formats[i].name) == 0)
             return k_formats[i].write(m, run, o, r);
-    RT_FAIL(RT_E_USAGE, "--format: \"%.40s\" is not known, wanted %s", o->format, k_formats[0].name);
+    const char *names[RT_COUNT(k_formats)];
+    for (size_t i = 0; i < RT_COUNT(k_formats); i++)
+        names[i] = k_formats[i].name;
+    RT_FAIL_UNKNOWN(RT_E_USAGE, o->format, names, (int64_t)RT_COUNT(names), "--format: unknown");
 }
 
 rt_export_options rt_export_options_of(const rt_config *c) {

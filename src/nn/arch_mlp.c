@@ -42,4 +42,4 @@ static rt_status mlp_plan(rt_net *net, const char *args) {
     return RT_OK;
 }
 
-const rt_arch rt_arch_mlp = {"mlp", mlp_plan};
+const rt_arch rt_arch_mlp = {.name = "mlp", .plan = mlp_plan, .no_norm = true};

@@ -135,6 +135,6 @@ static rt_status resnet_plan(rt_net *net, const char *args) {
     return rt_net_add_stage(net, (rt_stage){.name = "fc", .build = resnet_fc, .width = net->config.outputs});
 }
 
-const rt_arch rt_arch_resnet20 = {"resnet20", resnet_plan};
-const rt_arch rt_arch_resnet18 = {"resnet18", resnet_plan};
-const rt_arch rt_arch_resnet50 = {"resnet50", resnet_plan};
+const rt_arch rt_arch_resnet20 = {.name = "resnet20", .plan = resnet_plan};
+const rt_arch rt_arch_resnet18 = {.name = "resnet18", .plan = resnet_plan};
+const rt_arch rt_arch_resnet50 = {.name = "resnet50", .plan = resnet_plan};

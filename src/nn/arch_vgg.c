@@ -64,4 +64,4 @@ static rt_status vgg_plan(rt_net *net, const char *args) {
     return RT_OK;
 }
 
-const rt_arch rt_arch_vgg16 = {"vgg16", vgg_plan};
+const rt_arch rt_arch_vgg16 = {.name = "vgg16", .plan = vgg_plan};

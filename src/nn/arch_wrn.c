@@ -77,4 +77,4 @@ static rt_status wrn_plan(rt_net *net, const char *args) {
     return rt_net_add_stage(net, (rt_stage){.name = "fc", .build = wrn_fc, .width = net->config.outputs});
 }
 
-const rt_arch rt_arch_wrn = {"wrn", wrn_plan};
+const rt_arch rt_arch_wrn = {.name = "wrn", .plan = wrn_plan};

@@ -140,25 +140,28 @@ static rt_status copy_config(rt_net *n, const rt_arch_config *c, const char *pre
     return RT_OK;
 }
 
+static const rt_arch *arch_of(const char *spec) {
+    const size_t len = strcspn(spec, ":");
+    for (int64_t i = 0; i < RT_COUNT(archs); i++)
+        if (strlen(archs[i]->name) == len && memcmp(archs[i]->name, spec, len) == 0)
+            return archs[i];
+    return NULL;
+}
+
+bool rt_arch_normalises(const char *spec) {
+    const rt_arch *a = arch_of(spec);
+    return a && !a->no_norm;
+}
+
 static rt_status find_arch(const rt_arch **out, const char *spec, const char **args) {
-    const char *colon = strchr(spec, ':');
-    size_t len = colon ? (size_t)(colon - spec) : strlen(spec);
-    *args = colon ? colon + 1 : NULL;
-    for (int64_t i = 0; i < RT_COUNT(archs); i++) {
-        if (strlen(archs[i]->name) == len && memcmp(archs[i]->name, spec, len) == 0) {
-            *out = archs[i];
-            return RT_OK;
-        }
-    }
-    rt_str forms;
-    rt_str_init(&forms);
+    const char *colon = strchr(spec, ':'), *forms[RT_COUNT(arch_infos)];
     for (int64_t i = 0; i < RT_COUNT(arch_infos); i++)
-        rt_str_appendf(&forms, "%s%s", i ? ", " : "", arch_infos[i].form);
-    rt_status st =
-        rt_error_set(RT_E_USAGE, __FILE__, __LINE__, "architecture \"%.80s\" is unknown, wanted one of %s",
-                     spec, rt_str_text(&forms));
-    rt_str_deinit(&forms);
-    return st;
+        forms[i] = arch_infos[i].form;
+    *args = colon ? colon + 1 : NULL;
+    *out = arch_of(spec);
+    if (!*out)
+        RT_FAIL_UNKNOWN(RT_E_USAGE, spec, forms, RT_COUNT(forms), "architecture: unknown");
+    return RT_OK;
 }
 
 /* Builds everything once; params takes the declarations. */

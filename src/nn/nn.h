@@ -131,5 +131,6 @@ typedef struct rt_arch_info {
     const char *name, *form, *meaning;
 } rt_arch_info;
 int rt_arch_list(const rt_arch_info **out);
+bool rt_arch_normalises(const char *spec); /* does something inside such a network, as batch norm does? */
 
 #endif

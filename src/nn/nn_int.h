@@ -28,6 +28,7 @@ typedef struct rt_arch {
     const char *name;
     /* args: the text after "name:", NULL if there was none. Appends the stages of net. */
     rt_status (*plan)(rt_net *net, const char *args);
+    bool no_norm; /* nothing inside normalises */
 } rt_arch;
 
 struct rt_net {

@@ -27,6 +27,17 @@ const rt_perturb *rt_perturb_find(const char *name) {
     return NULL;
 }
 
+rt_status rt_perturb_parse(const rt_perturb **out, const char *name) {
+    const char *names[RT_COUNT(perturbs) + 1] = {"none"};
+    for (int64_t i = 0; i < RT_COUNT(perturbs); i++)
+        names[i + 1] = perturbs[i]->name;
+    const int64_t at = rt_str_find(name, names, RT_COUNT(names));
+    if (at < 0)
+        RT_FAIL_UNKNOWN(RT_E_USAGE, name, names, RT_COUNT(names), "--perturb: unknown");
+    *out = at > 0 ? perturbs[at - 1] : NULL;
+    return RT_OK;
+}
+
 rt_val rt_perturb_step(const rt_perturb_in *in, rt_val gradient) {
     rt_graph *g = in->g;
     if (gradient == 0)

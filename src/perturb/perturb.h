@@ -32,7 +32,8 @@ typedef struct rt_perturb {
     unsigned needs; /* what it asks of forward; a student pair needs a student with members */
     rt_val (*build)(const rt_perturb_in *in);
 } rt_perturb;
-const rt_perturb *rt_perturb_find(const char *name); /* NULL if unknown */
+const rt_perturb *rt_perturb_find(const char *name);                                /* NULL if unknown */
+rt_status rt_perturb_parse(const rt_perturb **out, const char *name) RT_MUST_CHECK; /* "none": NULL */
 int rt_perturb_list(const rt_perturb *const **out);
 
 #endif

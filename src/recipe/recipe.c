@@ -45,11 +45,7 @@ static rt_status read_text(rt_recipe *r, const char *name) {
         if (strcmp(r->name, name) == 0)
             return rt_recipe_yaml(&r->doc, list[i].data, list[i].bytes, list[i].name);
     }
-    int64_t near = rt_str_nearest(name, names, n);
-    RT_FAIL(
-        RT_E_USAGE,
-        "no recipe '%s'%s%s%s; 'retort recipe list' shows them, and the path of a .yaml file is fine, too",
-        name, near >= 0 ? "; did you mean '" : "", near >= 0 ? names[near] : "", near >= 0 ? "'" : "");
+    RT_FAIL_UNKNOWN(RT_E_USAGE, name, names, n, "neither a .yaml file nor a recipe:");
 }
 
 static rt_status choose_scale(rt_recipe *r, const char *scale) {

@@ -66,9 +66,7 @@ static rt_status refuse_key(const rt_recipe *r, const char *place, const rule *r
     int64_t n = 0;
     for (; rules[n].key; n++)
         names[n] = rules[n].key;
-    const int64_t near = rt_str_nearest(key, names, n);
-    RT_FAIL(RT_E_INPUT, "recipe %s: %s: unknown key '%s'%s%s%s", r->name, place, key,
-            near >= 0 ? "; did you mean '" : "", near >= 0 ? names[near] : "", near >= 0 ? "'" : "");
+    RT_FAIL_UNKNOWN(RT_E_INPUT, key, names, n, "recipe %s: %s: unknown key", r->name, place);
 }
 
 static rt_status check_form(const rt_recipe *r, rt_jval at, const rule *u) {

@@ -14,9 +14,9 @@ static rt_status check(const rt_trainer *t) {
     const rt_objective *o = t->phases[t->nphases - 1].objective;
     RT_FAIL_IF(t->regression, RT_E_USAGE, "--class-weights: %s is for regression, it has no classes",
                rt_dataset_spec(t->data));
-    RT_FAIL_IF(strcmp(o->name, "labels") != 0 && !(t->verb == RT_VERB_DISTILL && t->c->alpha < 1), RT_E_USAGE,
-               "--class-weights: objective %s does not look at labels; --alpha below 1 mixes them in",
-               o->name);
+    RT_FAIL_IF(
+        (o->needs & RT_OBJ_WEIGHTED) == 0 && !(t->verb == RT_VERB_DISTILL && t->c->alpha < 1), RT_E_USAGE,
+        "--class-weights: objective %s does not look at labels; --alpha below 1 mixes them in", o->name);
     return RT_OK;
 }
 

@@ -14,72 +14,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- names ---- */
-
-static rt_status find_method(const rt_method **out, const char *name) {
-    const char *names[64];
-    const int n = RT_MIN(rt_method_count(), (int)RT_COUNT(names));
-    *out = rt_method_find(name);
-    if (*out)
-        return RT_OK;
-    rt_str list;
-    rt_str_init(&list);
-    for (int i = 0; i < n; i++) {
-        names[i] = rt_method_get(i)->name;
-        rt_str_appendf(&list, "%s%s", i ? ", " : "", names[i]);
-    }
-    const int64_t near = rt_str_nearest(name, names, n);
-    const rt_status st =
-        rt_error_set(RT_E_USAGE, __FILE__, __LINE__, "--method: '%s' is unknown%s%s; wanted one of %s", name,
-                     near >= 0 ? "; did you mean " : "", near >= 0 ? names[near] : "", rt_str_text(&list));
-    rt_str_deinit(&list);
-    return st;
-}
-
-static rt_status find_objective(const rt_objective **out, const char *name) {
-    *out = rt_objective_find(name);
-    if (*out)
-        return RT_OK;
-    const rt_objective *const *all;
-    const int n = rt_objective_list(&all);
-    rt_str list;
-    rt_str_init(&list);
-    for (int i = 0; i < n; i++)
-        rt_str_appendf(&list, "%s%s", i ? ", " : "", all[i]->name);
-    const rt_status st =
-        rt_error_set(RT_E_USAGE, __FILE__, __LINE__, "--objective: '%s' is unknown; wanted one of %s", name,
-                     rt_str_text(&list));
-    rt_str_deinit(&list);
-    return st;
-}
-
-static rt_status find_perturb(const rt_perturb **out, const char *name) {
-    *out = NULL;
-    if (strcmp(name, "none") == 0)
-        return RT_OK;
-    *out = rt_perturb_find(name);
-    if (*out)
-        return RT_OK;
-    const rt_perturb *const *all;
-    const int n = rt_perturb_list(&all);
-    rt_str list;
-    rt_str_init(&list);
-    for (int i = 0; i < n; i++)
-        rt_str_appendf(&list, ", %s", all[i]->name);
-    const rt_status st = rt_error_set(RT_E_USAGE, __FILE__, __LINE__,
-                                      "--perturb: '%s' is unknown; wanted none%s", name, rt_str_text(&list));
-    rt_str_deinit(&list);
-    return st;
-}
-
-/* The preset that this objective belongs to tells how a Dirichlet is read; 0 for all others. */
-static double offset_of(const rt_objective *o) {
-    for (int i = 0; i < rt_method_count(); i++)
-        if (strcmp(rt_method_get(i)->objective, o->name) == 0)
-            return rt_method_get(i)->offset;
-    return 0;
-}
-
 static rt_status parse_fast_init(rt_student_config *s, const char *text) {
     static const struct {
         const char *name;
@@ -110,17 +44,22 @@ static rt_status parse_fast_init(rt_student_config *s, const char *text) {
 
 /* ---- the configuration, with everything filled in ---- */
 
+static const char *objective_of(const rt_trainer *t, const rt_method_phase *p) {
+    return t->regression ? p->regression : p->objective;
+}
+
 static rt_status resolve_method(rt_trainer *t, const rt_method **out) {
     rt_config *c = &t->config;
-    const rt_method *m;
-    RT_TRY(find_method(&m, c->method));
+    const rt_method *m = rt_method_find(c->method);
+    if (!m)
+        return rt_method_unknown(c->method);
     if (!c->objective) {
-        c->objective = t->regression ? m->regression : m->objective;
+        c->objective = objective_of(t, rt_method_last(m));
         RT_FAIL_IF(!c->objective, RT_E_USAGE, "method %s is for classification, %s is a regression", m->name,
                    c->data);
     }
     if (!c->student)
-        c->student = m->student;
+        c->student = rt_method_last(m)->student;
     if (!c->perturb)
         c->perturb = m->perturb;
     if (c->temperature <= 0)
@@ -193,7 +132,7 @@ static rt_status complete_student(rt_trainer *t, char out[RT_SPEC_MAX]) {
     const char *spec = t->config.student;
     bool many = false;
     for (int i = 0; i < rt_student_count(); i++)
-        many = many || (strcmp(rt_student_get(i).name, spec) == 0 && strchr(rt_student_get(i).form, ':'));
+        many = many || (rt_student_get(i).many && strcmp(rt_student_get(i).name, spec) == 0);
     RT_FAIL_IF(strlen(spec) > 48, RT_E_USAGE, "--student: '%.48s...' is unknown", spec);
     RT_FAIL_IF(many && !t->teacher, RT_E_USAGE, "--student: how many members? Give %s:M", spec);
     if (many)
@@ -203,32 +142,33 @@ static rt_status complete_student(rt_trainer *t, char out[RT_SPEC_MAX]) {
     return RT_OK;
 }
 
-/* A first phase of one head, when heads grow; both have at least one epoch. */
+/* A first phase where the method has one that the student can grow from; both have at least one epoch. */
 static rt_status make_phases(rt_trainer *t, const rt_method *m, const rt_objective *o) {
     const rt_config *c = &t->config;
+    const rt_method_phase *before = rt_method_phases(m) > 1 ? &m->phase[0] : NULL;
     rt_phase *last = &t->phases[0];
     *last = (rt_phase){.objective = o, .epochs = c->epochs};
     RT_TRY(complete_student(t, last->student));
     t->nphases = 1;
-    const char *colon = strchr(last->student, ':');
-    const bool grows = m && m->grow && rt_str_starts(last->student, "hydra:") && strcmp(colon, ":1") != 0 &&
-                       (o->needs & RT_OBJ_PAIRED) != 0;
+    const bool grows =
+        before && rt_student_grows(before->student, last->student) && (o->needs & RT_OBJ_PAIRED) != 0;
     const int64_t first = RT_MIN((int64_t)floor(c->grow_fraction * (double)c->epochs + 0.5), c->epochs - 1);
     if (!grows || first < 1)
         return RT_OK;
     t->phases[1] = *last;
     t->phases[1].first = first;
     t->phases[1].epochs = c->epochs - first;
-    *last = (rt_phase){.epochs = first, .student = "hydra:1"};
+    *last = (rt_phase){.epochs = first, .objective = rt_objective_find(objective_of(t, before))};
+    snprintf(last->student, sizeof last->student, "%s", before->student);
     t->nphases = 2;
-    return find_objective(&last->objective, t->regression ? "gaussian-kd" : "kd");
+    return RT_OK;
 }
 
-/* What nobody asked for: how the method's paper trained, unless another optimiser was chosen. */
-static bool train_as_paper(rt_config *c, const rt_method *m) {
-    if (!m || !m->optimiser || (rt_config_is_set(c, "optimiser") && strcmp(c->optimiser, m->optimiser) != 0))
+/* What nobody asked for: how the objective's paper trained, unless another optimiser was chosen. */
+static bool train_as_paper(rt_config *c, const rt_optimiser_preset *m) {
+    if (!m->name || (rt_config_is_set(c, "optimiser") && strcmp(c->optimiser, m->name) != 0))
         return false;
-    c->optimiser = m->optimiser;
+    c->optimiser = m->name;
     if (!rt_config_is_set(c, "lr"))
         c->lr = m->lr;
     if (!rt_config_is_set(c, "schedule"))
@@ -265,16 +205,16 @@ static void resolve_regression(rt_trainer *t) {
 
 /* T^2 makes the gradients of a distillation large, and without batch normalisation nothing tames them: the usual
  * rate of sgd diverges there unless they are shortened. */
-static void resolve_optimiser(rt_trainer *t, const rt_method *m) {
+static void resolve_optimiser(rt_trainer *t, const rt_objective *o) {
     rt_config *c = &t->config;
-    if (train_as_paper(c, m))
+    if (train_as_paper(c, &o->optimiser))
         return;
     if (t->regression)
         resolve_regression(t);
     if (strcmp(c->optimiser, "sgd") != 0) {
         if (!rt_config_is_set(c, "lr") && !(t->regression && !rt_config_is_set(c, "optimiser")))
             c->lr = 0.001;
-    } else if (t->verb == RT_VERB_DISTILL && c->arch && rt_str_starts(c->arch, "mlp")) {
+    } else if (t->verb == RT_VERB_DISTILL && c->arch && !rt_arch_normalises(c->arch)) {
         if (!rt_config_is_set(c, "clip-norm"))
             c->clip_norm = 1;
         if (!rt_config_is_set(c, "warmup"))
@@ -285,7 +225,7 @@ static void resolve_optimiser(rt_trainer *t, const rt_method *m) {
 /* What the best weights are: by loss where there is nothing else or the paper has it so. */
 static void resolve_keep(rt_trainer *t, const rt_method *m) {
     const char *keep = t->config.keep;
-    if (strcmp(keep, "best") == 0 && m)
+    if (strcmp(keep, "best") == 0)
         keep = m->keep;
     t->keep_by_loss = t->regression || strcmp(keep, "loss") == 0;
 }
@@ -304,12 +244,14 @@ static rt_status resolve_anneal(rt_config *c, const rt_method *m) {
 
 rt_status rt_trainer_resolve(rt_trainer *t) {
     rt_config *c = &t->config;
-    const rt_method *m = NULL;
+    const rt_method *m = rt_method_plain();
     const rt_objective *o;
     if (t->verb == RT_VERB_DISTILL) {
         RT_TRY(resolve_method(t, &m));
-        RT_TRY(find_perturb(&t->perturb, c->perturb));
-        RT_TRY(find_objective(&o, c->objective));
+        RT_TRY(rt_perturb_parse(&t->perturb, c->perturb));
+        o = rt_objective_find(c->objective);
+        if (!o)
+            return rt_objective_unknown(c->objective);
         RT_TRY(resolve_teacher(t, o));
         resolve_arch(t);
         RT_FAIL_IF(c->aux && (o->needs & RT_OBJ_OOD) == 0 && (o->needs & RT_OBJ_TEACHER) == 0, RT_E_USAGE,
@@ -317,19 +259,18 @@ rt_status rt_trainer_resolve(rt_trainer *t) {
         RT_FAIL_IF(c->aux && (o->needs & RT_OBJ_OOD) == 0 &&
                        (c->alpha < 1 || (o->needs & RT_OBJ_LABELS) != 0),
                    RT_E_USAGE, "--aux: these inputs have no labels, so --alpha must be 1");
+        RT_FAIL_IF(strcmp(c->teacher_mean, "logits") == 0 && (o->needs & RT_OBJ_MEAN) == 0, RT_E_USAGE,
+                   "--teacher-mean logits: objective %s has no mean of teachers; kd has", o->name);
     } else {
-        RT_TRY(find_objective(&o, "labels"));
+        o = rt_objective_find(objective_of(t, rt_method_last(m)));
         if (!c->student)
-            c->student = "single";
+            c->student = rt_method_last(m)->student;
     }
-    RT_FAIL_IF(
-        strcmp(c->teacher_mean, "logits") == 0 && strcmp(o->name, "kd") != 0 && t->verb == RT_VERB_DISTILL,
-        RT_E_USAGE, "--teacher-mean logits: only objective kd has a mean of teachers; %s does not", o->name);
-    resolve_optimiser(t, m);
+    resolve_optimiser(t, o);
     resolve_keep(t, m);
-    if (m)
+    if (t->verb == RT_VERB_DISTILL)
         RT_TRY(resolve_anneal(c, m));
-    t->method = m ? m->name : "labels";
+    t->method = m->name;
     return make_phases(t, m, o);
 }
 
@@ -345,7 +286,7 @@ rt_status rt_trainer_student(const rt_trainer *t, rt_student_config *s) {
     s->member_bn = c->member_bn;
     s->full_bias_rate = rt_config_older(c);
     s->product_of_means = c->product_of_means;
-    s->dirichlet_offset = (p->objective->needs & RT_OBJ_DIRICHLET) != 0 ? offset_of(p->objective) : 0;
+    s->dirichlet_offset = p->objective->offset;
     return parse_fast_init(s, c->fast_init);
 }
 

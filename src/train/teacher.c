@@ -190,7 +190,7 @@ rt_status rt_teacher_check_online(const rt_teacher *t, const char *why) {
     RT_FAIL_IF(!t->model, RT_E_USAGE,
                "%s: teachers must run in each step, and stored logits cannot; give the run of the teacher",
                why);
-    RT_FAIL_IF(strcmp(rt_student_spec(rt_model_student(t->model)), "single") != 0, RT_E_USAGE,
+    RT_FAIL_IF(!rt_student_is_plain(rt_model_student(t->model)), RT_E_USAGE,
                "%s: teachers must run in each step, which needs plain networks; this teacher is a %s", why,
                rt_student_spec(rt_model_student(t->model)));
     return RT_OK;

@@ -97,7 +97,7 @@ rt_status rt_checkpoint_epoch(const char *path, int64_t *epoch)
     RT_MUST_CHECK; /* where it is, before anything can be read into */
 
 /* ---- the trainer ---- */
-enum { RT_SPEC_MAX = 96, RT_PHASES_MAX = 2 };
+enum { RT_SPEC_MAX = 96 };
 typedef struct rt_phase {
     char student[RT_SPEC_MAX];
     const rt_objective *objective;

@@ -25,13 +25,14 @@ static rt_status init_of(rt_init *out, const char *name) {
     } table[] = {{"default", RT_INIT_DEFAULT},     {"torch", RT_INIT_TORCH},
                  {"he-fan-in", RT_INIT_HE_FAN_IN}, {"he-fan-out", RT_INIT_HE_FAN_OUT},
                  {"glorot", RT_INIT_GLOROT},       {"kaiming", RT_INIT_KAIMING_GAIN1}};
-    for (int64_t i = 0; i < RT_COUNT(table); i++) {
-        if (strcmp(name, table[i].name) == 0) {
-            *out = table[i].init;
-            return RT_OK;
-        }
-    }
-    RT_FAIL(RT_E_USAGE, "--init: '%s' is unknown", name);
+    const char *names[RT_COUNT(table)];
+    for (int64_t i = 0; i < RT_COUNT(table); i++)
+        names[i] = table[i].name;
+    const int64_t at = rt_str_find(name, names, RT_COUNT(names));
+    if (at < 0)
+        RT_FAIL_UNKNOWN(RT_E_USAGE, name, names, RT_COUNT(names), "--init: unknown");
+    *out = table[at].init;
+    return RT_OK;
 }
 
 /* One scaling for teacher and student, so that teachers can run in the step. */
@@ -148,9 +149,7 @@ static rt_status make_ship(rt_trainer *t) {
     t->ship = t->model;
     if (!rt_student_collapses(rt_model_student(t->model)))
         return RT_OK;
-    rt_student_config s = *rt_student_get_config(rt_model_student(t->model));
-    s.spec = "single";
-    s.member_bn = s.product_of_means = false;
+    const rt_student_config s = rt_student_plain_config(rt_model_student(t->model));
     t->ship = NULL;
     return rt_model_create(&t->ship, &s, t->data, rt_model_target(t->model), t->members);
 }
@@ -226,8 +225,8 @@ rt_status rt_trainer_grow(rt_trainer *t) {
     t->model = t->ship = NULL;
     rt_status st = rt_trainer_enter(t, t->phase + 1);
     for (int m = 0; st == RT_OK && m < t->members; m++) {
-        st = rt_student_grow(rt_model_params(from), rt_model_block(from, m), rt_model_params(t->model),
-                             rt_step_values(t->step, m));
+        st = rt_student_grow(rt_model_student(t->model), rt_model_params(from), rt_model_block(from, m),
+                             rt_model_params(t->model), rt_step_values(t->step, m));
         t->at.kept_loss[m] = t->at.kept_accuracy[m] = NAN;
         t->at.kept_epoch[m] = 0;
     }

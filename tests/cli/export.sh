@@ -31,7 +31,7 @@ expect 2 "there is no mean: the model is a classifier" "what the model cannot sa
 run export teacher --out a.onnx --opset 12
 expect 2 "13 to 17" "an opset that is too old is refused"
 run export teacher --out a.onnx --format csv
-expect 2 "is not known, wanted onnx" "an unknown format is refused"
+expect 2 "wanted one of onnx" "an unknown format is refused"
 check "the file that was there is as it was" cmp a.onnx before.onnx
 run export teacher
 expect 2 "--out" "where to is asked for"

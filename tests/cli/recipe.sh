@@ -130,7 +130,7 @@ expect 3 "bad.yaml:2" "bad YAML is refused with its place"
 run recipe run smal.yaml
 expect 3 "smal.yaml" "a missing file"
 run recipe run no-such-recipe
-expect 2 "no recipe" "an unknown name"
+expect 2 "nor a recipe" "an unknown name"
 run recipe show small.yaml --scale huge
 expect 2 "has no scale 'huge'" "an unknown scale"
 run recipe stir small.yaml

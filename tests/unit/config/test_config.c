@@ -62,7 +62,7 @@ static void test_values(void **state) {
         {"wd", "1e-4", NULL},
         {"optimizer", "adam", NULL},
         {"optimiser", "Adam", "did you mean 'adam'?"},
-        {"optimiser", "rmsprop", "'rmsprop' is not one of sgd|adam|adamw"},
+        {"optimiser", "rmsprop", "unknown 'rmsprop'; wanted one of sgd, adam, adamw"},
         {"nesterov", "false", NULL},
         {"nesterov", "off", NULL},
         {"nesterov", NULL, NULL},

@@ -218,7 +218,7 @@ static void test_specs(void **state) {
         rt_status want;
         const char *word;
     } cases[] = {
-        {"", RT_E_USAGE, "known: mnist"},
+        {"", RT_E_USAGE, "wanted one of mnist"},
         {"mnst:/x", RT_E_USAGE, "did you mean 'mnist'?"},
         {"something-else", RT_E_USAGE, "spiral"},
         {"mnist", RT_E_USAGE, "0 paths"},

@@ -45,14 +45,22 @@ static rt_val regression_build(const rt_objective_in *in) {
 }
 
 enum { BOTH = RT_OBJ_CLASSIFICATION | RT_OBJ_REGRESSION };
-static const rt_objective PAIRED = {"paired", "", RT_OBJ_TEACHER | RT_OBJ_PAIRED | RT_OBJ_CLASSIFICATION,
-                                    paired_build};
-static const rt_objective MEAN = {"mean", "", RT_OBJ_TEACHER | RT_OBJ_CLASSIFICATION, mean_build};
-static const rt_objective LONE = {"lone", "", RT_OBJ_TEACHER | RT_OBJ_SINGLE | BOTH, mean_build};
-static const rt_objective OUTSIDE = {"outside", "", RT_OBJ_OOD | RT_OBJ_DIRICHLET | RT_OBJ_CLASSIFICATION,
-                                     ood_build};
-static const rt_objective NUMBERS = {"numbers", "", RT_OBJ_TEACHER | RT_OBJ_PAIRED | RT_OBJ_REGRESSION,
-                                     regression_build};
+static const rt_objective PAIRED = {.name = "paired",
+                                    .meaning = "",
+                                    .needs = RT_OBJ_TEACHER | RT_OBJ_PAIRED | RT_OBJ_CLASSIFICATION,
+                                    .build = paired_build};
+static const rt_objective MEAN = {
+    .name = "mean", .meaning = "", .needs = RT_OBJ_TEACHER | RT_OBJ_CLASSIFICATION, .build = mean_build};
+static const rt_objective LONE = {
+    .name = "lone", .meaning = "", .needs = RT_OBJ_TEACHER | RT_OBJ_SINGLE | BOTH, .build = mean_build};
+static const rt_objective OUTSIDE = {.name = "outside",
+                                     .meaning = "",
+                                     .needs = RT_OBJ_OOD | RT_OBJ_DIRICHLET | RT_OBJ_CLASSIFICATION,
+                                     .build = ood_build};
+static const rt_objective NUMBERS = {.name = "numbers",
+                                     .meaning = "",
+                                     .needs = RT_OBJ_TEACHER | RT_OBJ_PAIRED | RT_OBJ_REGRESSION,
+                                     .build = regression_build};
 
 static rt_val darker_build(const rt_perturb_in *in) {
     return rt_stop_grad(in->g, rt_scale(in->g, in->x, 0.75, 0.1));

@@ -215,20 +215,20 @@ static void method_table(void **state) {
     for (int i = 0; i < rt_method_count(); i++) {
         const rt_method *m = rt_method_get(i);
         assert_ptr_equal(rt_method_find(m->name), m);
-        assert_true(m->meaning != NULL && m->student != NULL);
-        assert_non_null(rt_objective_find(m->objective));
-        assert_true(m->regression == NULL || rt_objective_find(m->regression) != NULL);
+        assert_true(m->meaning != NULL && rt_method_phases(m) > 0);
+        for (int p = 0; p < rt_method_phases(m); p++) {
+            const rt_method_phase *f = &m->phase[p];
+            assert_non_null(rt_objective_find(f->objective));
+            assert_true(f->regression == NULL || rt_objective_find(f->regression) != NULL);
+        }
     }
     assert_null(rt_method_find("no such method"));
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(classification),
-        cmocka_unit_test(class_weights),
-        cmocka_unit_test(regression),
-        cmocka_unit_test(standardisation),
-        cmocka_unit_test(method_table),
+        cmocka_unit_test(classification),  cmocka_unit_test(class_weights), cmocka_unit_test(regression),
+        cmocka_unit_test(standardisation), cmocka_unit_test(method_table),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

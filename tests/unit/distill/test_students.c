@@ -394,7 +394,7 @@ static void hydra_growth(void **state) {
     float *x = inputs_make("x", N * 192);
     learner from = learner_make(config("hydra:1", "wrn:10,1", IMAGE, K)),
             to = learner_make(config("hydra:5", "wrn:10,1", IMAGE, K));
-    OK(rt_student_grow(from.params, from.block, to.params, to.block));
+    OK(rt_student_grow(to.student, from.params, from.block, to.params, to.block));
     float *one = student_eval(&from, x, N, -1), *all = student_eval(&to, x, N, -1);
     for (int m = 0; m < 5; m++)
         assert_memory_equal(all + m * N * K, one, N * K * sizeof *one);
@@ -403,9 +403,10 @@ static void hydra_growth(void **state) {
     rt_free(x);
     learner other = learner_make(config("hydra:5", "wrn:10,2", IMAGE, K)),
             plain = learner_make(config("single", "wrn:10,1", IMAGE, K));
-    assert_refused(rt_student_grow(from.params, from.block, other.params, other.block),
+    assert_refused(rt_student_grow(to.student, from.params, from.block, other.params, other.block),
                    "layer1.0.conv1.weight|2304|4608");
-    assert_refused(rt_student_grow(plain.params, plain.block, to.params, to.block), "heads.0.|does not have");
+    assert_refused(rt_student_grow(to.student, plain.params, plain.block, to.params, to.block),
+                   "heads.0.|does not have");
     learner_drop(&other);
     learner_drop(&plain);
     learner_drop(&from);
@@ -432,8 +433,8 @@ static void refusals(void **state) {
         rt_student_config c;
         const char *words;
     } row[] = {
-        {{.spec = "batch-ensmble:4"}, "batch-ensmble:4|did you mean batch-ensemble|hydra:M"},
-        {{.spec = "forest"}, "\"forest\" is unknown|wanted one of single"},
+        {{.spec = "batch-ensmble:4"}, "batch-ensmble:4|did you mean 'batch-ensemble:M'|hydra:M"},
+        {{.spec = "forest"}, "unknown 'forest'|wanted one of single"},
         {{.spec = "hydra"}, "student hydra|wanted hydra:M|1 to 10000"},
         {{.spec = "hydra:0"}, "hydra:0|1 to 10000"},
         {{.spec = "latent-be:4x"}, "latent-be:4x|wanted latent-be:M"},
