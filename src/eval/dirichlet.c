@@ -19,6 +19,7 @@
 #include <math.h>
 
 static const double Z_MAX = 600; /* e^z and its sum over classes stay finite, and above zero */
+static const double NOTHING = 1e-200; /* alpha_0 below this: a draw is a class, and phi(a) - phi(alpha_0) is -ln pi */
 
 static double phi(double x) {
     if (x < 16)
@@ -29,6 +30,27 @@ static double phi(double x) {
 
 static double concentration(float z, double offset) {
     return exp(RT_MIN(RT_MAX((double)z, -Z_MAX), Z_MAX)) + offset;
+}
+
+/* pi = alpha / alpha_0 and its logarithm, of outputs of any size: the softmax of ln alpha. */
+static void read_mean(double *pi, double *ln_pi, const float *z, int64_t k, double offset) {
+    int64_t top = 0;
+    double others = 0;
+    for (int64_t c = 0; c < k; c++) {
+        const double v = (double)z[c];
+        ln_pi[c] = offset <= 0 ? v : v > 0 ? v + log1p(offset * exp(-v)) : log(exp(v) + offset);
+        top = ln_pi[c] > ln_pi[top] ? c : top;
+    }
+    const double shift = ln_pi[top];
+    for (int64_t c = 0; c < k; c++) {
+        ln_pi[c] -= shift;
+        pi[c] = exp(ln_pi[c]);
+        others += c == top ? 0 : pi[c];
+    }
+    for (int64_t c = 0; c < k; c++) {
+        ln_pi[c] -= log1p(others);
+        pi[c] /= 1 + others;
+    }
 }
 
 float rt_dirichlet_logit(float z, double offset) {
@@ -42,14 +64,14 @@ rt_dirichlet rt_row_read_dirichlet(rt_row *r, int64_t j) {
     double *mean_ln = r->mean_ln + j * k, sum = 0;
     for (int64_t c = 0; c < k; c++)
         sum += alpha[c] = concentration(z[c], r->how.offset);
-    const double phi0 = phi(sum), ln_sum = log(sum);
+    read_mean(pi, ln_pi, z, k, r->how.offset);
+    const double phi0 = phi(sum);
     rt_dirichlet d = {.epkl = (double)(k - 1) / sum, .differential_entropy = -rt_lgamma_rest(sum)};
     for (int64_t c = 0; c < k; c++) {
         const double a = alpha[c], phi_a = phi(a);
-        pi[c] = a / sum;
-        ln_pi[c] = log(a) - ln_sum;
-        mean_ln[c] = ln_pi[c] + (phi_a - phi0) - (1 / a - 1 / sum); /* psi(x) = ln x + phi(x) - 1/x */
-        d.knowledge += pi[c] * (phi_a - phi0);
+        const double apart = sum < NOTHING ? -ln_pi[c] : phi_a - phi0;
+        mean_ln[c] = ln_pi[c] + apart - (1 / a - 1 / sum); /* psi(x) = ln x + phi(x) - 1/x */
+        d.knowledge += pi[c] * apart;
         d.differential_entropy += rt_lgamma_rest(a) + mean_ln[c];
     }
     d.knowledge = RT_MAX(d.knowledge, 0.0);

@@ -58,6 +58,7 @@ void rt_export_result_write(const rt_export_result *r, const char *out, rt_json 
     }
     rt_json_array_end(j);
     rt_json_f64(j, "max_abs_difference", r->max_abs_difference);
+    rt_json_f64(j, "rounding", r->rounding);
     rt_json_i64(j, "rows_checked", r->rows_checked);
     rt_json_str(j, "rows_from", r->rows_from);
 }

@@ -23,7 +23,8 @@ typedef struct rt_export_result {
     int64_t bytes;
     int opset;
     rt_str outputs;            /* names, comma between them */
-    double max_abs_difference; /* of the file, read back, and the model; over all outputs */
+    double max_abs_difference; /* of the file and the model, over all outputs; of numbers above 1 the ratio */
+    double rounding;           /* what rounding to float does to the file's answers */
     int64_t rows_checked;
     const char *rows_from; /* "held-out rows", or why they are others */
 } rt_export_result;

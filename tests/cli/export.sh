@@ -15,6 +15,7 @@ expect 0 "checked on 64 rows (held-out rows)" "an ensemble becomes one file, che
 check "JSON names the outputs" grep -q '"outputs":\["probs","label","confidence","entropy","expected_entropy","mutual_information","epkl","member_probs"\]' out
 grep -oE '"max_abs_difference":[0-9.e-]+' out | cut -d: -f2 >difference
 check "the difference is small" awk '{ exit !($1 < 1e-5) }' difference
+check "the file says how its check went" grep -q '"max_abs_difference":[0-9.e-]*,"rounding":[0-9.e-]*,"rows":64,"rows_from":"held-out rows"' teacher.onnx
 check "weights have their names" grep -q 'members.2.layers.1.weight' teacher.onnx
 for method in kd end2 proxy-end2 be-head be-knowledge latent-be hydra; do
     run distill --teacher teacher --data spiral:n=300 --arch mlp:16 --method $method --epochs 4 --out student --quiet --force
@@ -43,6 +44,41 @@ check "a directory that is not there is an error" test "$rc" -ne 0
 rc=$?
 check "a full disk is an error" test "$rc" -eq 1
 check "and leaves nothing" test -z "$(ls | grep small)"
+if [ -w /dev/full ]; then
+    mkdir full && ln -s /dev/full full/x.onnx
+    run export teacher --out full/x.onnx
+    check "a device without room is an error, or the link is replaced by a whole file" sh -c '[ "$1" -ne 0 ] || [ -s full/x.onnx ]' sh "$rc"
+fi
+mkdir locked && cp before.onnx locked/a.onnx && chmod 555 locked
+if [ "$(id -u)" -ne 0 ]; then
+    run export teacher --out locked/b.onnx
+    check "a directory that may not be written is an error" test "$rc" -eq 1
+    check "and has nothing new" test "$(ls -A locked)" = a.onnx
+fi
+chmod 755 locked
+run export teacher --out before.onnx/b.onnx
+check "a file in the place of the directory is an error" test "$rc" -ne 0
+# killed at any moment: the file that was there, or the new one, whole
+killed=0
+for pause in 0 0.005 0.01 0.02 0.03 0.05; do
+    cp before.onnx k.onnx
+    "$RETORT" export teacher --out k.onnx -q &
+    pid=$!
+    sleep "$pause"
+    kill -9 "$pid" 2>/dev/null && killed=$((killed + 1))
+    wait "$pid" 2>/dev/null
+    cmp -s k.onnx before.onnx || cmp -s k.onnx teacher.onnx || { ok 1 "killed after $pause s, the file is neither the old nor the new one"; break; }
+done
+ok 0 "killed $killed times, the file is the old or the new one"
+# Dirichlets beyond what a float can exponentiate
+if /usr/bin/env python3 -c 'import numpy' 2>/dev/null; then
+    run distill --teacher teacher --data spiral:n=300 --arch mlp:16 --method end2 --epochs 20 --out d --quiet
+    for factor in 100 -100; do
+        python3 "$RT_SOURCE_DIR/tests/golden/scale_outputs.py" d scaled "$factor"
+        run export scaled --out scaled.onnx
+        expect 0 "checked on 64 rows" "a Dirichlet with outputs times $factor is exported"
+    done
+fi
 run distill --teacher teacher --data spiral:n=300 --arch mlp:16 --method kd --epochs 2 --out kd --quiet
 run export kd --out kd.onnx --outputs probs,mutual_information
 expect 2 "a single network has no knowledge uncertainty" "knowledge of a single network is refused"

@@ -15,6 +15,8 @@
 #include "base/str.h"
 #include "tensor/tensor.h"
 
+enum { RT_ONNX_EXP = 80 }; /* exponentials of outputs end here on both sides: floats have no room for more */
+
 typedef struct rt_onnx rt_onnx;
 typedef const char *rt_onnx_val; /* name of a tensor; NULL: absent, or after an error */
 
@@ -61,7 +63,7 @@ void rt_onnx_output(rt_onnx *o, const char *name, rt_onnx_val v, rt_onnx_type ty
 void rt_onnx_meta(rt_onnx *o, const char *key, const char *value);
 
 /* The bytes of the file, rt_alloc'ed. When the tensors pass 2 GB less a margin they are written to PATH.data
- * instead; *outside is then their size. */
+ * instead; *outside is then their size. path NULL: again, after more metadata; what is outside is there already. */
 rt_status rt_onnx_pack(rt_onnx *o, const char *path, uint8_t **bytes, size_t *n,
                        int64_t *outside) RT_MUST_CHECK;
 

@@ -10,11 +10,15 @@
  *
  * Of a Dirichlet with concentrations a_c = e^z_c + offset, pi = a / a_0:
  *
- *     mutual information   sum_c pi_c g(a_c) - g(a_0)       g(x) = psi(x + 1) - ln x
+ *     mutual information   sum_c pi_c (g(a_c) - g(a_0))     g(x) = psi(x + 1) - ln x, which falls
  *     EPKL                 (K - 1) / a_0
  *
- * g by its asymptotic series from 8 on, else by the recurrence psi(x + 1) = psi(x + 9) - sum 1 / (x + i). Several
- * Dirichlets add what lies between them: the information of their means, and cov_m(pi_mc, psi(a_mc) - psi(a_m0)).
+ * The differences are taken as D(a, r) = g(a) - g(a + r), r the sum of the other concentrations, every term of which
+ * has the factor r; so sure rows keep their digits. ln a_c and pi come from the outputs themselves: concentrations as
+ * such end at e^+-80, where floats do, and what is computed of them has nothing left to tell by then. Several
+ * Dirichlets add what lies between them: the information of their means, and cov_m(pi_mc, psi(a_mc) - psi(a_m0)); g
+ * by its asymptotic series from 8 on, else by the recurrence psi(x + 1) = psi(x + 9) - sum 1 / (x + i).
+ *
  * Regression: each member (mu, ln v) in standardised units; the answer is the moments of the mixture. Those of a
  * transformed target are in onnx_warp.c.
  */
@@ -36,17 +40,33 @@ typedef struct answers {
     rt_onnx_val logp, p;            /* (M, N, K) of members */
     rt_onnx_val logq, q;            /* (N, K) of their mean, at temperature 1 */
     rt_onnx_val log_answer, answer; /* (N, K) at the temperature */
+    rt_onnx_val log_alpha;          /* (M, N, K) */
     rt_onnx_val alpha, alpha0;      /* (M, N, K), (M, N, 1) */
+    rt_onnx_val within;             /* (N) of Dirichlets */
     rt_onnx_val mu, var, mean;      /* (M, N), (M, N), (N) */
     rt_onnx_val said_mu, said_var;  /* the same of the target as the networks see it */
 } answers;
 
 /* ---- distributions ---- */
 
+/* ln(e^z + offset), of any z: the larger of both, and what the other adds. */
+static rt_onnx_val log_alpha(answers *a) {
+    if (a->log_alpha == NULL && a->offset == 0)
+        a->log_alpha = a->z;
+    if (a->log_alpha == NULL) {
+        const rt_onnx_val ln = rt_onnx_scalar(a->o, log(a->offset));
+        const rt_onnx_val apart = rt_onnx_unary(a->o, "Abs", rt_onnx_sub(a->o, a->z, ln));
+        const rt_onnx_val less = rt_onnx_unary(a->o, "Exp", rt_onnx_unary(a->o, "Neg", apart));
+        a->log_alpha = rt_onnx_add(a->o, rt_onnx_binary(a->o, "Max", a->z, ln),
+                                   rt_onnx_unary(a->o, "Log", rt_onnx_affine(a->o, less, 1, 1)));
+    }
+    return a->log_alpha;
+}
+
 static rt_onnx_val alpha(answers *a) {
     if (a->alpha == NULL)
-        a->alpha =
-            rt_onnx_affine(a->o, rt_onnx_unary(a->o, "Exp", rt_onnx_clip(a->o, a->z, -80, 80)), 1, a->offset);
+        a->alpha = rt_onnx_affine(
+            a->o, rt_onnx_unary(a->o, "Exp", rt_onnx_clip(a->o, a->z, -RT_ONNX_EXP, RT_ONNX_EXP)), 1, a->offset);
     return a->alpha;
 }
 
@@ -56,30 +76,27 @@ static rt_onnx_val alpha0(answers *a) {
     return a->alpha0;
 }
 
-/* Probabilities that are not the softmax of the outputs: means of Dirichlets with an offset. */
-static bool by_alpha(const answers *a) {
-    return a->kind == RT_OUTPUT_DIRICHLET && a->offset != 0;
+/* What the members' probabilities are the softmax of; the mean of a Dirichlet is a / a_0. */
+static rt_onnx_val logits(answers *a) {
+    return a->kind == RT_OUTPUT_DIRICHLET ? log_alpha(a) : a->z;
 }
 
 static rt_onnx_val members_log(answers *a) {
-    if (a->logp == NULL && by_alpha(a))
-        a->logp =
-            rt_onnx_sub(a->o, rt_onnx_unary(a->o, "Log", alpha(a)), rt_onnx_unary(a->o, "Log", alpha0(a)));
     if (a->logp == NULL)
-        a->logp = rt_onnx_softmax(a->o, a->z, true);
+        a->logp = rt_onnx_softmax(a->o, logits(a), true);
     return a->logp;
 }
 
 static rt_onnx_val members(answers *a) {
     if (a->p == NULL)
-        a->p = by_alpha(a) ? rt_onnx_div(a->o, alpha(a), alpha0(a)) : rt_onnx_softmax(a->o, a->z, false);
+        a->p = rt_onnx_softmax(a->o, logits(a), false);
     return a->p;
 }
 
 /* ln mean_m p_m */
 static rt_onnx_val mean_log(answers *a) {
-    if (a->logq == NULL && a->members == 1)
-        a->logq = rt_onnx_gather(a->o, members_log(a), 0, 0);
+    if (a->logq == NULL && a->members == 1) /* OpenCV knows Reshape, but not the Squeeze of opset 13 */
+        a->logq = rt_onnx_reshape(a->o, members_log(a), (int64_t[]){-1, a->k}, 2);
     if (a->logq == NULL) {
         const rt_onnx_val top = rt_onnx_max(a->o, members_log(a), 0, true);
         const rt_onnx_val e = rt_onnx_unary(a->o, "Exp", rt_onnx_sub(a->o, members_log(a), top));
@@ -176,12 +193,74 @@ static rt_onnx_val digamma_of(rt_onnx *o, rt_onnx_val x) {
     return rt_onnx_add(o, g_of(o, x), u);
 }
 
+/* ln(1 + x), x >= 0: with s = x / (2 + x) it is 2 (s + s^3/3 + s^5/5 + ...), below 1/2; above, as it is. */
+static rt_onnx_val log1p_of(rt_onnx *o, rt_onnx_val x) {
+    static const double c[] = {2, 2.0 / 3, 2.0 / 5, 2.0 / 7, 2.0 / 9};
+    const rt_onnx_val half = rt_onnx_scalar(o, 0.5), small = rt_onnx_binary(o, "Min", x, half);
+    const rt_onnx_val s = rt_onnx_div(o, small, rt_onnx_affine(o, small, 1, 2));
+    const rt_onnx_val series = rt_onnx_mul(o, s, rt_onnx_poly(o, rt_onnx_mul(o, s, s), c, 5));
+    return rt_onnx_where(o, rt_onnx_binary(o, "Less", x, half), series,
+                         rt_onnx_unary(o, "Log", rt_onnx_affine(o, x, 1, 1)));
+}
+
+/*
+ * D(a, r) = g(a) - g(a + r). With y = a + 8 and psi(a + 1) = psi(y + 1) - sum_{i=1..8} 1/(a + i),
+ *
+ *     D = ln(1 + 8 r / (a (y + r))) - sum_i r / ((a + i)(a + r + i)) + (G(y) - G(y + r))
+ *
+ * where G is g's series, and with u = 1/y, w = 1/(y + r), u - w = r u w
+ *
+ *     G(y) - G(y + r) = (u - w) (1/2 - (u + w) (1/12 - (u^2 + w^2)/120 + (u^4 + u^2 w^2 + w^4)/252)).
+ */
+static rt_onnx_val g_difference(rt_onnx *o, rt_onnx_val a, rt_onnx_val r) {
+    enum { SHIFT = 8 };
+    const rt_onnx_val y = rt_onnx_affine(o, a, 1, SHIFT), end = rt_onnx_add(o, y, r);
+    const rt_onnx_val share = rt_onnx_div(o, r, end); /* before dividing by a: no product of large numbers */
+    rt_onnx_val d = log1p_of(o, rt_onnx_affine(o, rt_onnx_div(o, share, a), SHIFT, 0));
+    for (int i = 1; i <= SHIFT; i++) {
+        const rt_onnx_val from = rt_onnx_affine(o, a, 1, i);
+        d = rt_onnx_sub(o, d, rt_onnx_div(o, rt_onnx_div(o, r, rt_onnx_add(o, from, r)), from));
+    }
+    const rt_onnx_val u = rt_onnx_unary(o, "Reciprocal", y), w = rt_onnx_unary(o, "Reciprocal", end);
+    const rt_onnx_val u2 = rt_onnx_mul(o, u, u), w2 = rt_onnx_mul(o, w, w), both = rt_onnx_add(o, u2, w2);
+    const rt_onnx_val fourth = rt_onnx_sub(o, rt_onnx_mul(o, both, both), rt_onnx_mul(o, u2, w2));
+    const rt_onnx_val inner = rt_onnx_add(o, rt_onnx_affine(o, both, -1.0 / 120, 1.0 / 12),
+                                          rt_onnx_affine(o, fourth, 1.0 / 252, 0));
+    const rt_onnx_val outer =
+        rt_onnx_affine(o, rt_onnx_mul(o, rt_onnx_add(o, u, w), inner), -1, 0.5);
+    return rt_onnx_add(o, d, rt_onnx_mul(o, rt_onnx_mul(o, share, u), outer));
+}
+
+/* The sum of the others of each: all less itself, but for the largest, of which too little would be left. */
+static rt_onnx_val others_of(rt_onnx *o, rt_onnx_val x) {
+    const rt_onnx_attr to_float[] = {RT_ONNX_I("to", RT_ONNX_F32), {0}};
+    const rt_onnx_val most = rt_onnx_max(o, x, -1, true);
+    const rt_onnx_val less = rt_onnx_binary(o, "Less", x, most);
+    const rt_onnx_val is_less = rt_onnx_node(o, "Cast", &less, 1, to_float);
+    const rt_onnx_val tops = rt_onnx_sum(o, rt_onnx_affine(o, is_less, -1, 1), -1, true);
+    const rt_onnx_val of_top = rt_onnx_add(o, rt_onnx_sum(o, rt_onnx_mul(o, x, is_less), -1, true),
+                                           rt_onnx_mul(o, rt_onnx_affine(o, tops, 1, -1), most));
+    return rt_onnx_where(o, less, rt_onnx_sub(o, rt_onnx_sum(o, x, -1, true), x), of_top);
+}
+
+/* Concentrations, those of a row multiplied where all are below e^-60: there the information is that of pi alone. */
+static rt_onnx_val raised_alpha(answers *a) {
+    rt_onnx *o = a->o;
+    if (a->offset != 0)
+        return alpha(a);
+    const rt_onnx_val lack = rt_onnx_affine(o, rt_onnx_max(o, a->z, -1, true), -1, -60);
+    const rt_onnx_val z = rt_onnx_add(o, a->z, rt_onnx_binary(o, "Max", lack, rt_onnx_scalar(o, 0)));
+    return rt_onnx_unary(o, "Exp", rt_onnx_clip(o, z, -RT_ONNX_EXP, RT_ONNX_EXP));
+}
+
 /* Knowledge uncertainty within each member, mean over members: what the width of a Dirichlet tells. */
 static rt_onnx_val within_members(answers *a) {
-    const rt_onnx_val width =
-        rt_onnx_sum(a->o, rt_onnx_mul(a->o, members(a), g_of(a->o, alpha(a))), -1, true);
-    const rt_onnx_val each = rt_onnx_sub(a->o, width, g_of(a->o, alpha0(a)));
-    return rt_onnx_mean(a->o, rt_onnx_sum(a->o, each, -1, false), 0, false);
+    if (a->within == NULL) {
+        const rt_onnx_val raised = raised_alpha(a);
+        const rt_onnx_val d = g_difference(a->o, raised, others_of(a->o, raised));
+        a->within = rt_onnx_mean(a->o, rt_onnx_sum(a->o, rt_onnx_mul(a->o, members(a), d), -1, false), 0, false);
+    }
+    return a->within;
 }
 
 /* ---- answers of classifiers ---- */
@@ -297,8 +376,9 @@ static rt_onnx_val put_set(answers *a) {
                                          rt_onnx_tensor(o, "set.order", &square, lower));
     const rt_onnx_val counted = rt_onnx_add(o, rt_onnx_node(o, "Cast", &more, 1, to_float), ties);
     const rt_onnx_val down = rt_onnx_sum(o, rt_onnx_mul(o, counted, pj), -1, false);
-    /* the top class is always in: its sum is its own probability, and its confidence is the largest p */
-    const rt_onnx_val top = rt_onnx_binary(o, "Equal", down, rt_onnx_max(o, p, -1, true));
+    /* the top class is always in: no other is counted with it */
+    const rt_onnx_val top =
+        rt_onnx_binary(o, "Less", rt_onnx_sum(o, counted, -1, false), rt_onnx_scalar(o, 1.5));
     return rt_onnx_binary(o, "Or", top, rt_onnx_binary(o, "LessOrEqual", down, rt_onnx_scalar(o, q)));
 }
 

@@ -412,8 +412,9 @@ rt_status rt_onnx_pack(rt_onnx *o, const char *path, uint8_t **bytes, size_t *n,
     Onnx__GraphProto graph;
     Onnx__OperatorSetIdProto opset, *popset = &opset;
     RT_TRY(rt_onnx_status(o));
-    *outside = 0;
-    if (o->bytes > k_inline_max) {
+    if (path != NULL)
+        *outside = 0;
+    if (o->bytes > k_inline_max && path != NULL) {
         rt_str data;
         rt_str_init(&data);
         rt_str_appendf(&data, "%s.data", path);

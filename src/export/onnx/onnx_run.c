@@ -222,7 +222,7 @@ static rt_status feed(rt_onnx_run *r, const float *x, int64_t rows) {
     return RT_OK;
 }
 
-static rt_status run_node(rt_onnx_run *r, const Onnx__NodeProto *n) {
+static rt_status run_node(rt_onnx_run *r, const Onnx__NodeProto *n, bool exact) {
     const rt_onnx_array *in[RT_ONNX_IN] = {0};
     rt_onnx_array out = {0};
     RT_FAIL_IF(n->n_input > RT_ONNX_IN || n->n_output != 1, RT_E_INPUT, "node %s: %zu inputs, %zu outputs",
@@ -237,15 +237,16 @@ static rt_status run_node(rt_onnx_run *r, const Onnx__NodeProto *n) {
         rt_free(out.v);
         return rt_error_prefix(st, "node %s (%s)", n->name, n->op_type);
     }
-    for (int64_t i = 0, count = rt_onnx_array_count(&out); out.type == RT_ONNX_TYPE_FLOAT && i < count; i++)
+    const bool rounds = out.type == RT_ONNX_TYPE_FLOAT && !exact;
+    for (int64_t i = 0, count = rt_onnx_array_count(&out); rounds && i < count; i++)
         out.v[i] = (double)(float)out.v[i];
     return keep(r, n->output[0], &out, false);
 }
 
-rt_status rt_onnx_run_rows(rt_onnx_run *r, const float *x, int64_t rows) {
+rt_status rt_onnx_run_rows(rt_onnx_run *r, const float *x, int64_t rows, bool exact) {
     forget_results(r);
     RT_TRY(feed(r, x, rows));
     for (size_t i = 0; i < r->model->graph->n_node; i++)
-        RT_TRY(run_node(r, r->model->graph->node[i]));
+        RT_TRY(run_node(r, r->model->graph->node[i], exact));
     return RT_OK;
 }
