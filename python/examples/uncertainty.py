@@ -27,17 +27,19 @@ g = np.random.default_rng(0)
 n = 1500
 y = g.integers(0, 3, n).astype(np.int32)
 r = g.random(n) ** 0.5
-angle = 2.1 * y + 3 * r + g.normal(size=n) * 0.18
+angle = 2.1 * y + 3 * r + g.normal(size=n) * 0.5
 x = np.c_[r * np.cos(angle), r * np.sin(angle)].astype(np.float32)
 data = retort.Data(x, y, class_names=["north", "south", "west"], name="arms")
 
 # %% A teacher of ten networks, and a student that costs one and keeps what they say of themselves.
-retort.train(data, arch="mlp:64,64", members=10, epochs=80, out=path("teacher"), force=True)
-retort.distill(data, teacher=path("teacher"), arch="mlp:64,64", method="hydra", epochs=160, out=path("student"), force=True)
+retort.train(data, arch="mlp:64,64", members=10, epochs=100, optimiser="adam", lr=0.003, weight_decay=0, keep="last",
+             out=path("teacher"), force=True)
+retort.distill(data, teacher=path("teacher"), arch="mlp:64,64", method="hydra", epochs=300, optimiser="adam", lr=0.003,
+               out=path("student"), force=True)
 
 # %% A decision: answer nineteen rows of twenty, and name sets of classes that miss the truth in one of ten.
 decision = retort.calibrate(path("student"), reject="coverage=0.95", measure="mutual_information", conformal="alpha=0.1", trained_on=data)
-print(f"temperature {decision['temperature']['value'] if isinstance(decision['temperature'], dict) else decision['temperature']:.3f}")
+print(f"temperature {decision['temperature']:.3f}, rejects by {decision['reject']['measure']} above {decision['reject']['threshold']:.4f}")
 
 # %% What they say, on a map that is twice as wide as the data.
 side = 160

@@ -23,6 +23,14 @@ rc=$?
 grep -E '^(ok|not ok|skipped|#)' said | sed 's/^\(not \)\{0,1\}ok [0-9]* /\1ok package /'
 [ "$rc" -eq 0 ] || sed 's/^/#   /' said | tail -n 30
 check "the package, from its sources" test "$rc" -eq 0
+RETORT_LIBRARY=$build/libretort.so PYTHONPATH=$source "$python" "$source/examples/uncertainty.py" walk >said 2>err
+rc=$?
+check "the example runs" test "$rc" -eq 0
+if has matplotlib; then
+    check "and draws" test -s walk/uncertainty.png
+else
+    check "and says that there are no pictures" grep -q 'no matplotlib' said
+fi
 if has mypy; then
     cp -r "$source" typed
     cat >typed/use.py <<'END'
