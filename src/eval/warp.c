@@ -156,13 +156,15 @@ static shape shape_of(const double *y, int64_t n, bool logs) {
 }
 
 rt_warp_kind rt_warp_choose(const double *y, int64_t n) {
+    enum { ROWS_FOR_QUANTILES = 200 };
+    const rt_warp_kind otherwise = n < ROWS_FOR_QUANTILES ? RT_WARP_NONE : RT_WARP_QUANTILE;
     const shape s = shape_of(y, n, false);
     if (!(fabs(s.skewness) > 2 || s.kurtosis > 12))
         return RT_WARP_NONE;
     for (int64_t i = 0; i < n; i++)
         if (!(y[i] > 0))
-            return RT_WARP_QUANTILE;
-    return fabs(shape_of(y, n, true).skewness) <= 1 ? RT_WARP_LOG : RT_WARP_QUANTILE;
+            return otherwise;
+    return fabs(shape_of(y, n, true).skewness) <= 1 ? RT_WARP_LOG : otherwise;
 }
 
 /* ---- there and back ---- */

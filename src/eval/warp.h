@@ -25,7 +25,7 @@ typedef struct rt_warp {
 rt_status rt_warp_fit(rt_warp *w, rt_warp_kind kind, double *y, int64_t n) RT_MUST_CHECK;
 /* The kind that these targets ask for: NONE unless their skewness is above 2 or below -2, or their kurtosis above 12 (that
  * of a Gaussian is 3); then LOG if all are above zero and the skewness of their logarithms is within -1 and 1, else
- * QUANTILE. */
+ * QUANTILE, for which there must be 200 of them (else NONE). */
 rt_warp_kind rt_warp_choose(const double *y, int64_t n);
 /* Is it one that rt_warp_fit could have made? For files. */
 bool rt_warp_valid(const rt_warp *w);

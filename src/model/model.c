@@ -8,6 +8,7 @@
  *     retort         version of the program
  *     architecture   {"spec":"mlp:200,200","input":[784],"outputs":10,"activation":"relu","dropout":0,...}
  *     student        {"spec":"single","head":null,"split":null,"member_bn":false,"dirichlet_offset":0}
+ *     network        every operation in order: model_network.c
  *     preprocessing  {"pixel_scale":0.0039...,"resize":"crop","mean":[...],"std":[...]}: pictures brought to size, bytes
  *                    times the scale, then (x - mean) / std per channel or feature; what is not there is not done
  *     task           {"kind":"classification","classes":[...]}
@@ -385,7 +386,7 @@ static rt_status check_finite(const rt_model *m, int member) {
 }
 
 rt_status rt_model_save(const rt_model *m, int member, const char *path, const rt_provenance *from) {
-    enum { ARCHITECTURE, STUDENT, PREPROCESSING, TASK, PROVENANCE, TEXTS };
+    enum { ARCHITECTURE, STUDENT, PREPROCESSING, TASK, PROVENANCE, NETWORK, TEXTS };
     rt_str text[TEXTS];
     rt_st_tensor *t = NULL;
     char hex[65];
@@ -399,6 +400,7 @@ rt_status rt_model_save(const rt_model *m, int member, const char *path, const r
     write_preprocessing(m, &text[PREPROCESSING]);
     write_task(m, &text[TASK]);
     write_provenance(m, member, from, &text[PROVENANCE]);
+    RT_TRY_GOTO(rt_model_write_network(m, &text[NETWORK]));
     for (int i = 0; i < TEXTS; i++)
         RT_TRY_GOTO(rt_str_status(&text[i]));
     RT_TRY_GOTO(rt_calloc(&t, (size_t)n + 1, sizeof *t));
@@ -415,6 +417,7 @@ rt_status rt_model_save(const rt_model *m, int member, const char *path, const r
         {"retort", RT_VERSION},
         {"architecture", rt_str_text(&text[ARCHITECTURE])},
         {"student", rt_str_text(&text[STUDENT])},
+        {"network", rt_str_text(&text[NETWORK])},
         {"preprocessing", rt_str_text(&text[PREPROCESSING])},
         {"task", rt_str_text(&text[TASK])},
         {"method", from->method},

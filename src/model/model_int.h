@@ -30,6 +30,7 @@ struct rt_model {
     int64_t nmeta;
 };
 rt_status rt_model_list_blocks(rt_model *m) RT_MUST_CHECK;
+rt_status rt_model_write_network(const rt_model *m, rt_str *out) RT_MUST_CHECK; /* model_network.c */
 rt_status rt_model_read_decision(rt_model *m) RT_MUST_CHECK; /* from its metadata; none is fine */
 
 #endif

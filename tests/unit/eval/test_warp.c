@@ -147,6 +147,7 @@ static void choice(void **state) {
     assert_int_equal(rt_warp_choose(prices, ROWS), RT_WARP_LOG);
     assert_int_equal(rt_warp_choose(both, ROWS), RT_WARP_QUANTILE);
     assert_int_equal(rt_warp_choose(steep, ROWS), RT_WARP_QUANTILE); /* its logarithm is heavy-tailed, too */
+    assert_int_equal(rt_warp_choose(both, 150), RT_WARP_NONE);       /* too few for quantiles */
     double same[] = {2, 2, 2};
     assert_int_equal(rt_warp_choose(same, 3), RT_WARP_NONE);
     rt_warp w;
