@@ -14,6 +14,11 @@ for name in $("$RETORT" recipe list | sed 1d | awk '{ print $1 }'); do
         check "and its tables and claims make sense" sh -c "test $rc -eq 0 || grep -q 'has no scale' err"
     done
 done
+# Table 6 of Malinin et al.: rate, epochs and cycle of each kind.
+run recipe show end2-cifar10 --scale paper
+check "the paper's ensemble: rate 1e-3, 45 epochs, a cycle of 30" grep -qE -- '^retort train .*--lr=0.001 .*--schedule=one-cycle:30 .*--members=100 .*--epochs=45 ' out
+check "its Prior Networks: rate 5e-4, 45 epochs, a cycle of 30" sh -c 'test "$(grep -cE -- "--lr=0.0005 .*--schedule=one-cycle:30 .*--method=prior-net .*--epochs=45 " out)" = "$(grep -c -- --method=prior-net out)" && grep -q -- --method=prior-net out'
+check "its students: rate 1e-3, 90 epochs, a cycle of 60" grep -qE -- '--lr=0.001 .*--schedule=one-cycle:60 .*--method=end2 .*--epochs=90 ' out
 run recipe show small.yaml
 check "show prints a command for every combination" test "$(grep -c '^retort ' out)" -eq 8
 run recipe show small.yaml --json
