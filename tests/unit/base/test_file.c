@@ -418,6 +418,45 @@ static int broken_stat(int from, const char *path, struct stat *st, int flags) {
     return -1;
 }
 
+/* Somebody exchanges a file for a link or a pipe after it was looked at and before it is opened. */
+static const char *exchanged;
+static bool by_pipe;
+static int exchanging_stat(int at, const char *path, struct stat *info, int flags) {
+    const int r = rt_io_posix.fstatat(at, path, info, flags);
+    if (strcmp(path, "log") == 0 && exchanged) {
+        unlink(exchanged);
+        assert_int_equal(by_pipe ? mkfifo(exchanged, 0600) : symlink("../elsewhere/file", exchanged), 0);
+    }
+    return r;
+}
+
+static void test_exchanged(void **state) {
+    (void)state;
+    rt_lock *l;
+    rt_appender *a;
+    rt_io io = rt_io_posix;
+    io.fstatat = exchanging_stat;
+    assert_int_equal(rt_dir_make(tmpdir_path(&dir, "run")), RT_OK);
+    assert_int_equal(rt_dir_make(tmpdir_path(&dir, "elsewhere")), RT_OK);
+    assert_true(file_put(tmpdir_path(&dir, "elsewhere/file"), "precious", 8));
+    assert_int_equal(rt_lock_take(&l, tmpdir_path(&dir, "run")), RT_OK);
+    char name[512];
+    snprintf(name, sizeof name, "%s", tmpdir_path(&dir, "run/log"));
+    for (int pipe = 0; pipe < 2; pipe++) {
+        unlink(name);
+        assert_true(file_put(name, "old\n", 4));
+        exchanged = name;
+        by_pipe = pipe;
+        rt_io_set(&io);
+        const rt_status st = rt_appender_open(&a, name, 0);
+        rt_io_set(NULL);
+        assert_int_equal(st, RT_E_IO);
+        assert_true(file_holds(tmpdir_path(&dir, "elsewhere/file"), "precious", 8));
+    }
+    exchanged = NULL;
+    rt_lock_release(&l);
+}
+
 static void test_find(void **state) {
     (void)state;
     bool found = true;
@@ -455,6 +494,7 @@ int main(void) {
         FILE_TEST(test_sweep),
         FILE_TEST(test_sweep_inside),
         FILE_TEST(test_locked_links),
+        FILE_TEST(test_exchanged),
         FILE_TEST(test_find),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
