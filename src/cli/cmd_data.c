@@ -225,9 +225,7 @@ static void selection_deinit(selection *s) {
     rt_subset_deinit(&s->train);
     rt_subset_deinit(&s->valid);
     rt_part_free(&s->distorted);
-    rt_free((void *)(uintptr_t)s->divided.label);
-    rt_free((void *)(uintptr_t)s->divided.target);
-    rt_part_free(&s->divided);
+    rt_part_free_copy(&s->divided);
 }
 
 /* The part that the flags name; the only part of a source stands for both. */

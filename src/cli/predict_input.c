@@ -65,9 +65,7 @@ rt_status cli_input_open(cli_input *in, rt_cli *c, const rt_model *m) {
 void cli_input_close(cli_input *in) {
     rt_subset_deinit(&in->train);
     rt_subset_deinit(&in->valid);
-    rt_free((void *)(uintptr_t)in->copy.label);
-    rt_free((void *)(uintptr_t)in->copy.target);
-    rt_part_free(&in->copy);
+    rt_part_free_copy(&in->copy);
     rt_dataset_destroy(&in->data);
 }
 

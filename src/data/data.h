@@ -198,15 +198,15 @@ rt_status rt_dataset_write_csv(const rt_dataset *d, const rt_part *p, const char
 rt_status rt_dataset_write(const rt_dataset *d, const rt_part *train, const rt_part *test,
                            const char *to) RT_MUST_CHECK;
 bool rt_dataset_write_takes_two(const char *to);
-/* The rows of a subset as a part of its own, all rt_alloc'ed: free with rt_part_free and rt_free of label,
- * target. */
+/* The rows of a subset as a part of its own, all rt_alloc'ed: free with rt_part_free_copy. */
 rt_status rt_subset_copy(rt_part *out, const rt_subset *s, rt_shape row) RT_MUST_CHECK;
 
 /* A PNG file, 8 bits: pixels (h, w, channels), channels 1 (grey) or 3 (RGB). Atomic. */
 rt_status rt_image_write_png(const char *path, const uint8_t *pixels, int64_t h, int64_t w,
                              int channels) RT_MUST_CHECK;
 
-void rt_part_free(rt_part *p); /* of a part that owns its rows */
+void rt_part_free(rt_part *p);      /* of a part that owns its rows */
+void rt_part_free_copy(rt_part *p); /* and its labels and targets */
 
 typedef struct rt_source_info {
     const char *name, *form, *meaning;

@@ -47,6 +47,12 @@ void rt_part_free(rt_part *p) {
     *p = (rt_part){.n = 0};
 }
 
+void rt_part_free_copy(rt_part *p) {
+    rt_free((void *)(uintptr_t)p->label);
+    rt_free((void *)(uintptr_t)p->target);
+    rt_part_free(p);
+}
+
 typedef struct moments {
     double mean, m2, min, max, n;
 } moments;

@@ -67,19 +67,12 @@ static rt_status find_rows(rt_held_out *h, const rt_config *c, const rt_model *m
     return st;
 }
 
-static void free_rows(rt_held_out *h) {
-    rt_part_free(&h->rows);
-    rt_free((void *)(uintptr_t)h->rows.label);
-    rt_free((void *)(uintptr_t)h->rows.target);
-    h->rows = (rt_part){0};
-}
-
 rt_status rt_held_out_find(rt_held_out *h, const char *run, const rt_model *m, const char *other) {
     char *full = NULL, *path = NULL;
     rt_config c = {0};
     bool dir;
     rt_status st;
-    free_rows(h);
+    rt_part_free_copy(&h->rows);
     h->known = false;
     h->reason = NULL;
     RT_TRY_GOTO(rt_path_expand(&full, run));
@@ -103,7 +96,7 @@ done:
 }
 
 void rt_held_out_deinit(rt_held_out *h) {
-    free_rows(h);
+    rt_part_free_copy(&h->rows);
     rt_dataset_destroy(&h->data);
     rt_free(h->spec);
     *h = (rt_held_out){0};

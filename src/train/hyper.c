@@ -377,9 +377,7 @@ static rt_status hyper_train(hyper *h) {
         RT_TRY_GOTO(train_one(h, "retrain", i, true));
     }
 done:
-    rt_free((void *)(uintptr_t)rows.label);
-    rt_free((void *)(uintptr_t)rows.target);
-    rt_part_free(&rows);
+    rt_part_free_copy(&rows);
     return st;
 }
 
