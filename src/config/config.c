@@ -29,90 +29,31 @@ enum { FROM_DEFAULT, FROM_FILE, FROM_FLAG, KEY_MAX = 24 };
 
 /* Row numbers of the table. */
 enum {
-#define RT_PARAM_STR(field, def, verbs, alias, meta, help) P_##field,
-#define RT_PARAM_I64(field, def, lo, hi, verbs, alias, meta, help) P_##field,
-#define RT_PARAM_F64(field, def, lo, hi, verbs, alias, meta, help) P_##field,
-#define RT_PARAM_BOOL(field, def, verbs, alias, meta, help) P_##field,
-#define RT_PARAM_ENUM(field, def, choices, verbs, alias, meta, help) P_##field,
-#define RT_PARAM_LIST(field, verbs, alias, meta, help) P_##field,
+#define RT_PARAM(field, kind, type, def, lo, hi, choices, verbs, alias, meta, help) P_##field,
 #include "config/params.def"
-#undef RT_PARAM_STR
-#undef RT_PARAM_I64
-#undef RT_PARAM_F64
-#undef RT_PARAM_BOOL
-#undef RT_PARAM_ENUM
-#undef RT_PARAM_LIST
     P_COUNT
 };
 
 static const char keys[P_COUNT][KEY_MAX] = {
-#define RT_PARAM_STR(field, def, verbs, alias, meta, help) KEY(#field),
-#define RT_PARAM_I64(field, def, lo, hi, verbs, alias, meta, help) KEY(#field),
-#define RT_PARAM_F64(field, def, lo, hi, verbs, alias, meta, help) KEY(#field),
-#define RT_PARAM_BOOL(field, def, verbs, alias, meta, help) KEY(#field),
-#define RT_PARAM_ENUM(field, def, choices, verbs, alias, meta, help) KEY(#field),
-#define RT_PARAM_LIST(field, verbs, alias, meta, help) KEY(#field),
+#define RT_PARAM(field, kind, type, def, lo, hi, choices, verbs, alias, meta, help) KEY(#field),
 #include "config/params.def"
-#undef RT_PARAM_STR
-#undef RT_PARAM_I64
-#undef RT_PARAM_F64
-#undef RT_PARAM_BOOL
-#undef RT_PARAM_ENUM
-#undef RT_PARAM_LIST
 };
 
 static const rt_param_info params[P_COUNT] = {
-#define RT_PARAM_STR(field, def, verbs, alias, meta, help)                                                   \
-    {keys[P_##field], RT_KIND_STR, def, 0, 0, NULL, verbs, alias, meta, help},
-#define RT_PARAM_I64(field, def, lo, hi, verbs, alias, meta, help)                                           \
-    {keys[P_##field], RT_KIND_I64, #def, lo, hi, NULL, verbs, alias, meta, help},
-#define RT_PARAM_F64(field, def, lo, hi, verbs, alias, meta, help)                                           \
-    {keys[P_##field], RT_KIND_F64, #def, lo, hi, NULL, verbs, alias, meta, help},
-#define RT_PARAM_BOOL(field, def, verbs, alias, meta, help)                                                  \
-    {keys[P_##field], RT_KIND_BOOL, #def, 0, 0, NULL, verbs, alias, meta, help},
-#define RT_PARAM_ENUM(field, def, choices, verbs, alias, meta, help)                                         \
-    {keys[P_##field], RT_KIND_ENUM, def, 0, 0, choices, verbs, alias, meta, help},
-#define RT_PARAM_LIST(field, verbs, alias, meta, help)                                                       \
-    {keys[P_##field], RT_KIND_LIST, NULL, 0, 0, NULL, verbs, alias, meta, help},
+#define RT_PARAM(field, kind, type, def, lo, hi, choices, verbs, alias, meta, help)                          \
+    {keys[P_##field], RT_KIND_##kind, def, lo, hi, choices, verbs, alias, meta, help},
 #include "config/params.def"
-#undef RT_PARAM_STR
-#undef RT_PARAM_I64
-#undef RT_PARAM_F64
-#undef RT_PARAM_BOOL
-#undef RT_PARAM_ENUM
-#undef RT_PARAM_LIST
 };
 
 static const size_t offsets[P_COUNT] = {
-#define RT_PARAM_STR(field, def, verbs, alias, meta, help) offsetof(rt_config, field),
-#define RT_PARAM_I64(field, def, lo, hi, verbs, alias, meta, help) offsetof(rt_config, field),
-#define RT_PARAM_F64(field, def, lo, hi, verbs, alias, meta, help) offsetof(rt_config, field),
-#define RT_PARAM_BOOL(field, def, verbs, alias, meta, help) offsetof(rt_config, field),
-#define RT_PARAM_ENUM(field, def, choices, verbs, alias, meta, help) offsetof(rt_config, field),
-#define RT_PARAM_LIST(field, verbs, alias, meta, help) offsetof(rt_config, field),
+#define RT_PARAM(field, kind, type, def, lo, hi, choices, verbs, alias, meta, help)                          \
+    offsetof(rt_config, field),
 #include "config/params.def"
-#undef RT_PARAM_STR
-#undef RT_PARAM_I64
-#undef RT_PARAM_F64
-#undef RT_PARAM_BOOL
-#undef RT_PARAM_ENUM
-#undef RT_PARAM_LIST
 };
 
-#define FIELD_LENGTH_OK(field) _Static_assert(sizeof(#field) <= KEY_MAX, "key too long: " #field);
-#define RT_PARAM_STR(field, def, verbs, alias, meta, help) FIELD_LENGTH_OK(field)
-#define RT_PARAM_I64(field, def, lo, hi, verbs, alias, meta, help) FIELD_LENGTH_OK(field)
-#define RT_PARAM_F64(field, def, lo, hi, verbs, alias, meta, help) FIELD_LENGTH_OK(field)
-#define RT_PARAM_BOOL(field, def, verbs, alias, meta, help) FIELD_LENGTH_OK(field)
-#define RT_PARAM_ENUM(field, def, choices, verbs, alias, meta, help) FIELD_LENGTH_OK(field)
-#define RT_PARAM_LIST(field, verbs, alias, meta, help) FIELD_LENGTH_OK(field)
+#define RT_PARAM(field, kind, type, def, lo, hi, choices, verbs, alias, meta, help)                          \
+    _Static_assert(sizeof(#field) <= KEY_MAX, "key too long: " #field);
 #include "config/params.def"
-#undef RT_PARAM_STR
-#undef RT_PARAM_I64
-#undef RT_PARAM_F64
-#undef RT_PARAM_BOOL
-#undef RT_PARAM_ENUM
-#undef RT_PARAM_LIST
 
 struct rt_config_state {
     rt_arena text;

@@ -10,20 +10,9 @@
 #include "base/str.h"
 
 typedef struct rt_config {
-#define RT_PARAM_STR(field, def, verbs, alias, meta, help) const char *field;
-#define RT_PARAM_I64(field, def, lo, hi, verbs, alias, meta, help) int64_t field;
-#define RT_PARAM_F64(field, def, lo, hi, verbs, alias, meta, help) double field;
-#define RT_PARAM_BOOL(field, def, verbs, alias, meta, help) bool field;
-#define RT_PARAM_ENUM(field, def, choices, verbs, alias, meta, help) const char *field;
-#define RT_PARAM_LIST(field, verbs, alias, meta, help)                                                       \
-    const char *field; /* items, a line break between two */
+#define RT_PARAM(field, kind, type, def, lo, hi, choices, verbs, alias, meta, help)                          \
+    type field; /* a list: items, a line break between two */
 #include "config/params.def"
-#undef RT_PARAM_STR
-#undef RT_PARAM_I64
-#undef RT_PARAM_F64
-#undef RT_PARAM_BOOL
-#undef RT_PARAM_ENUM
-#undef RT_PARAM_LIST
     struct rt_config_state *state; /* which were set, by what; owned strings */
 } rt_config;
 
