@@ -123,7 +123,9 @@ static void emit(rt_rewrite *w, rt_val v, const part *p) {
     w->map[v] = rt_graph_op(w->to, RT_OP_FAST_BWD, (rt_attr){.index = p->of}, in, 4);
 }
 
-rt_status rt_pass_fast(rt_graph **g, rt_choice c) {
+rt_status rt_pass_fast(rt_compile *k) {
+    rt_graph **g = &k->p->g;
+    const rt_choice c = k->choice;
     rt_rewrite w;
     part *parts = NULL;
     rt_status st = RT_OK;

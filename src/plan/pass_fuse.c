@@ -61,7 +61,8 @@ static void fuse_node(rt_rewrite *w, rt_val v) {
     w->map[v] = rt_graph_chain(w->to, &chain, in, nin);
 }
 
-rt_status rt_pass_fuse(rt_graph **g) {
+rt_status rt_pass_fuse(rt_compile *k) {
+    rt_graph **g = &k->p->g;
     rt_rewrite w;
     RT_TRY(rt_rewrite_begin(&w, *g));
     for (rt_val v = 1; v < (rt_val)rt_graph_count(*g); v++) {

@@ -282,7 +282,9 @@ static rt_status emit(fuse *f, rt_val v, rt_val u) {
     return RT_OK;
 }
 
-rt_status rt_pass_fuse_conv(rt_graph **g, rt_choice c) {
+rt_status rt_pass_fuse_conv(rt_compile *k) {
+    rt_graph **g = &k->p->g;
+    const rt_choice c = k->choice;
     fuse f = {.frozen = c.frozen};
     rt_status st = RT_OK;
     const rt_kern *list[16];

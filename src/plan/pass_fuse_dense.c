@@ -61,7 +61,9 @@ static rt_status join(rt_val *out, fuse *f, rt_val v, rt_val u) {
     return RT_OK;
 }
 
-rt_status rt_pass_fuse_dense(rt_graph **g, rt_choice choice) {
+rt_status rt_pass_fuse_dense(rt_compile *k) {
+    rt_graph **g = &k->p->g;
+    const rt_choice choice = k->choice;
     fuse f = {0};
     rt_status st = RT_OK;
     const rt_val n = (rt_val)rt_graph_count(*g);

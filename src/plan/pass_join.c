@@ -44,7 +44,8 @@ static void join(const rt_plan *p, rt_pstep *s, const rt_actions *l, int64_t bef
     }
 }
 
-void rt_pass_join(rt_plan *p) {
+rt_status rt_pass_join(rt_compile *k) {
+    rt_plan *p = k->p;
     for (int ph = 0; ph < p->phases; ph++) {
         rt_actions *l = &p->slice_actions[ph];
         for (int64_t i = 0; i < l->n; i++) {
@@ -58,4 +59,5 @@ void rt_pass_join(rt_plan *p) {
                 l->a[n++] = l->a[i];
         l->n = n;
     }
+    return RT_OK;
 }

@@ -64,7 +64,9 @@ static rt_status choose(layouts *x, const rt_problem *p, rt_dtype dtype, unsigne
     RT_FAIL(RT_E_UNSUPPORTED, "no kernel for %s", rt_op_get(p->op)->name);
 }
 
-rt_status rt_pass_layout(rt_graph **g, rt_choice how) {
+rt_status rt_pass_layout(rt_compile *k) {
+    rt_graph **g = &k->p->g;
+    const rt_choice how = k->choice;
     rt_rewrite w;
     rt_arena arena;
     rt_status st = RT_OK;

@@ -359,9 +359,11 @@ static void resolve(mem *m, rt_actions *l) {
     }
 }
 
-rt_status rt_pass_memory(rt_plan *p, rt_vinfo *vi, bool reuse) {
+rt_status rt_pass_memory(rt_compile *k) {
+    rt_plan *p = k->p;
+    const bool reuse = rt_pass_wanted(p, RT_PASS_MEMORY);
     rt_status st = RT_OK;
-    mem m = {.p = p, .vi = vi, .nval = rt_graph_count(p->g)};
+    mem m = {.p = p, .vi = k->vi, .nval = rt_graph_count(p->g)};
     m.nblk = 2 * m.nval + p->nstep;
     RT_TRY_GOTO(rt_calloc(&m.b, (size_t)m.nblk, sizeof *m.b));
     RT_TRY_GOTO(rt_alloc(&m.owner, (size_t)m.nval * sizeof *m.owner));

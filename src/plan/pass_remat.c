@@ -47,7 +47,8 @@ static bool is_cheap(const rt_graph *g, rt_val v, rt_val border, const rt_val *l
     return true;
 }
 
-rt_status rt_pass_remat(rt_graph **g) {
+rt_status rt_pass_remat(rt_compile *made) {
+    rt_graph **g = &made->p->g;
     const rt_graph *f = *g;
     const rt_val n = (rt_val)rt_graph_count(f);
     rt_val *last = NULL, *copy = NULL;

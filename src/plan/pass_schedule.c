@@ -62,7 +62,7 @@ static rt_status latest(const rt_plan *p, rt_vinfo *vi) {
     const rt_val n = (rt_val)rt_graph_count(g);
     int32_t *limit = NULL; /* last phase (slice) or section (global) that serves all readers */
     RT_TRY(rt_alloc(&limit, n * sizeof *limit));
-    const bool late = (p->opt.skip & (1u << RT_PASS_SCHEDULE)) == 0;
+    const bool late = rt_pass_wanted(p, RT_PASS_SCHEDULE);
     for (rt_val v = 0; v < n; v++)
         limit[v] = late ? p->phases - 1 : -1;
     for (rt_val v = n - 1; v > 0; v--) {
@@ -176,7 +176,9 @@ static int by_level(const void *a, const void *b) {
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-rt_status rt_pass_schedule(rt_plan *p, rt_vinfo *vi) {
+rt_status rt_pass_schedule(rt_compile *k) {
+    rt_plan *p = k->p;
+    rt_vinfo *vi = k->vi;
     const rt_graph *g = p->g;
     const size_t n = (size_t)rt_graph_count(g);
     p->phases = 1;

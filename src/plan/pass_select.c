@@ -4,6 +4,7 @@
  * steps run. Statistics of a fused convolution whose kernel takes them in its store have no kernel: they ride
  * on that step.
  */
+#include "base/alloc.h"
 #include "plan/plan_int.h"
 
 /* The step of the fused convolution that computes the statistics d, or NULL. */
@@ -21,9 +22,27 @@ static rt_pstep *carrier(const rt_plan *p, const rt_vinfo *vi, const rt_node *d)
     return same ? s : NULL;
 }
 
-rt_status rt_pass_select(rt_plan *p, rt_vinfo *vi, rt_choice c) {
+static void count_leaves(rt_plan *p) {
+    for (rt_val v = 1; v < (rt_val)rt_graph_count(p->g); v++) {
+        const rt_node *d = rt_graph_node(p->g, v);
+        int *n = d->leaf == RT_LEAF_INPUT   ? &p->ninputs
+                 : d->leaf == RT_LEAF_FEED  ? &p->nfeeds
+                 : d->leaf == RT_LEAF_PARAM ? &p->nslots
+                                            : NULL;
+        if (n != NULL)
+            *n = RT_MAX(*n, d->slot + 1);
+    }
+    p->noutputs = rt_graph_outputs(p->g);
+}
+
+rt_status rt_pass_select(rt_compile *k) {
+    rt_plan *p = k->p;
+    const rt_choice c = k->choice;
     const rt_graph *g = p->g;
     const rt_val n = (rt_val)rt_graph_count(g);
+    count_leaves(p);
+    RT_TRY(rt_calloc(&k->vi, n, sizeof *k->vi));
+    rt_vinfo *vi = k->vi;
     RT_TRY(rt_arena_alloc(&p->arena, &p->step, n * sizeof *p->step));
     for (rt_val v = 1; v < n; v++) {
         const rt_node *d = rt_graph_node(g, v);

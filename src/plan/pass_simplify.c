@@ -51,7 +51,8 @@ static rt_val simplified(rt_rewrite *w, const rt_node *d) {
     return 0;
 }
 
-rt_status rt_pass_simplify(rt_graph **g) {
+rt_status rt_pass_simplify(rt_compile *k) {
+    rt_graph **g = &k->p->g;
     rt_rewrite w;
     RT_TRY(rt_rewrite_begin(&w, *g));
     rt_status st = RT_OK;

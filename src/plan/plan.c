@@ -4,30 +4,26 @@
 #include "base/alloc.h"
 #include "plan/plan_int.h"
 
-static const struct {
+typedef struct pass {
     const char *name, *meaning;
-} PASSES[RT_PASS_COUNT] = {
-    [RT_PASS_SIMPLIFY] = {"simplify", "remove identities, merge scalings and reshapes"},
-    [RT_PASS_FAST] = {"fast", "take the gradients of a BatchEnsemble from one gradient of weights per member"},
-    [RT_PASS_FUSE] = {"fuse", "turn runs of element-wise operations into chains"},
-    [RT_PASS_REMAT] = {"remat",
-                       "recompute cheap forward chains in the backward half instead of keeping them"},
-    [RT_PASS_FUSE_CONV] = {"fuse_conv",
-                           "move chains and statistics into the loads and stores of convolutions"},
-    [RT_PASS_FUSE_DENSE] = {"fuse_dense", "move biases, ReLUs and their masks into the stores of products"},
-    [RT_PASS_LAYOUT] = {"layout", "give values the memory layout their kernels like, insert reorders"},
-    [RT_PASS_SELECT] = {"select",
-                        "choose and prepare the kernel of each node; without it, reference kernels"},
-    [RT_PASS_SCHEDULE] = {"schedule", "move global work as late as its readers allow"},
-    [RT_PASS_JOIN] = {"join", "let one run of a kernel solve two problems that share operands"},
-    [RT_PASS_MEMORY] = {"memory", "let values that are never alive together share memory"},
+    rt_status (*run)(rt_compile *k);
+    unsigned needs; /* bits: must not be switched off either */
+    bool required;
+} pass;
+
+static const pass passes[RT_PASS_COUNT] = {
+#define NEEDS(id) (1u << RT_PASS_##id)
+#define RT_PASS(id, name, needs, required, meaning) {#name, meaning, rt_pass_##name, needs, required},
+#include "plan/passes.def"
+#undef RT_PASS
+#undef NEEDS
 };
 
 const char *rt_pass_name(rt_pass p) {
-    return PASSES[p].name;
+    return passes[p].name;
 }
 const char *rt_pass_meaning(rt_pass p) {
-    return PASSES[p].meaning;
+    return passes[p].meaning;
 }
 
 /*
@@ -92,55 +88,35 @@ static double graph_flops(const rt_graph *g) {
     return total;
 }
 
-static void count_leaves(rt_plan *p) {
-    for (rt_val v = 1; v < (rt_val)rt_graph_count(p->g); v++) {
-        const rt_node *d = rt_graph_node(p->g, v);
-        int *n = d->leaf == RT_LEAF_INPUT   ? &p->ninputs
-                 : d->leaf == RT_LEAF_FEED  ? &p->nfeeds
-                 : d->leaf == RT_LEAF_PARAM ? &p->nslots
-                                            : NULL;
-        if (n != NULL)
-            *n = RT_MAX(*n, d->slot + 1);
-    }
-    p->noutputs = rt_graph_outputs(p->g);
-}
-
-static rt_status rewrite(rt_graph **g, unsigned skip, rt_choice choice) {
-#define WANTED(pass) ((skip & (1u << (pass))) == 0)
-    if (WANTED(RT_PASS_SIMPLIFY))
-        RT_TRY(rt_pass_simplify(g));
-    if (WANTED(RT_PASS_FAST) && WANTED(RT_PASS_LAYOUT) && WANTED(RT_PASS_SELECT))
-        RT_TRY(rt_pass_fast(g, choice));
-    if (WANTED(RT_PASS_FUSE))
-        RT_TRY(rt_pass_fuse(g));
-    if (WANTED(RT_PASS_FUSE) && WANTED(RT_PASS_REMAT))
-        RT_TRY(rt_pass_remat(g));
-    if (WANTED(RT_PASS_FUSE) && WANTED(RT_PASS_FUSE_CONV) && WANTED(RT_PASS_LAYOUT) && WANTED(RT_PASS_SELECT))
-        RT_TRY(rt_pass_fuse_conv(g, choice));
-    if (WANTED(RT_PASS_FUSE) && WANTED(RT_PASS_FUSE_DENSE) && WANTED(RT_PASS_SELECT))
-        RT_TRY(rt_pass_fuse_dense(g, choice));
-    if (WANTED(RT_PASS_LAYOUT) && WANTED(RT_PASS_SELECT))
-        RT_TRY(rt_pass_layout(g, choice));
+static rt_status run_passes(rt_compile *k) {
+    const unsigned skip = k->p->opt.skip;
+    for (unsigned i = 0; i < RT_PASS_COUNT; i++) {
+        if (!passes[i].required && (skip & (passes[i].needs | 1u << i)) != 0)
+            continue;
+        RT_TRY(passes[i].run(k));
 #ifdef RT_DEBUG
-    RT_TRY(rt_graph_verify(*g));
+        const rt_status st = rt_graph_verify(k->p->g);
+        if (st != RT_OK)
+            return rt_error_prefix(st, "after pass %s", passes[i].name);
 #endif
+    }
     return RT_OK;
 }
 
 rt_status rt_plan_compile(rt_plan **out, const rt_graph *g, rt_plan_options o) {
     rt_plan *p = NULL;
-    rt_vinfo *vi = NULL;
+    rt_compile k = {0};
     rt_status st = RT_OK;
     *out = NULL;
     RT_TRY(rt_graph_status(g));
-    const bool select = (o.skip & (1u << RT_PASS_SELECT)) == 0;
     if (o.v3)
         RT_TRY(rt_isa_check_v3());
     const unsigned mask = o.v3 ? (unsigned)RT_KERN_V3 : (unsigned)RT_KERN_ALL & ~o.forbid;
-    const rt_choice choice = {.mask = select ? mask : 0, .frozen = o.frozen};
     RT_TRY(rt_calloc(&p, 1, sizeof *p));
     rt_arena_init(&p->arena);
     p->opt = o;
+    k.p = p;
+    k.choice = (rt_choice){.mask = rt_pass_wanted(p, RT_PASS_SELECT) ? mask : 0, .frozen = o.frozen};
     p->batch = rt_graph_batch(g);
     RT_TRY_GOTO(rt_graph_rebatch(&p->g, g, p->batch, true, NULL));
     p->flops = graph_flops(p->g);
@@ -153,19 +129,12 @@ rt_status rt_plan_compile(rt_plan **out, const rt_graph *g, rt_plan_options o) {
     rt_graph_destroy(&whole);
     if (st != RT_OK)
         goto done;
-    RT_TRY_GOTO(rewrite(&p->g, o.skip, choice));
-    count_leaves(p);
-    RT_TRY_GOTO(rt_calloc(&vi, (size_t)rt_graph_count(p->g), sizeof *vi));
-    RT_TRY_GOTO(rt_pass_select(p, vi, choice));
-    RT_TRY_GOTO(rt_pass_schedule(p, vi));
-    if ((o.skip & (1u << RT_PASS_JOIN)) == 0)
-        rt_pass_join(p);
-    RT_TRY_GOTO(rt_pass_memory(p, vi, (o.skip & (1u << RT_PASS_MEMORY)) == 0));
+    RT_TRY_GOTO(run_passes(&k));
     rt_plan_number(p);
     *out = p;
     p = NULL;
 done:
-    rt_free(vi);
+    rt_free(k.vi);
     rt_plan_destroy(&p);
     return st;
 }

@@ -19,17 +19,9 @@ typedef struct rt_plan rt_plan;
 typedef struct rt_exec rt_exec;
 
 typedef enum rt_pass {
-    RT_PASS_SIMPLIFY,
-    RT_PASS_FAST,
-    RT_PASS_FUSE,
-    RT_PASS_REMAT,
-    RT_PASS_FUSE_CONV,
-    RT_PASS_FUSE_DENSE,
-    RT_PASS_LAYOUT,
-    RT_PASS_SELECT,
-    RT_PASS_SCHEDULE,
-    RT_PASS_JOIN,
-    RT_PASS_MEMORY,
+#define RT_PASS(id, name, needs, required, meaning) RT_PASS_##id,
+#include "plan/passes.def"
+#undef RT_PASS
     RT_PASS_COUNT
 } rt_pass;
 const char *rt_pass_name(rt_pass p);

@@ -45,7 +45,7 @@ typedef struct rt_pstep {
     rt_ref *in;
     rt_ref out; /* SUM: the slice's part */
     rt_ref scratch_ref;
-    int32_t side; /* a step computed together with this one (statistics of a FUSED_CONV); 0: none */
+    int32_t side;          /* a step computed together with this one (statistics of a FUSED_CONV); 0: none */
     struct rt_pstep *with; /* another problem that its kernel solves in the same run; NULL: none */
     bool rides;            /* computed together with another step: no action of its own */
 } rt_pstep;
@@ -124,17 +124,18 @@ typedef struct rt_choice {
     bool frozen;   /* as in rt_plan_options */
 } rt_choice;
 
-rt_status rt_pass_simplify(rt_graph **g) RT_MUST_CHECK;
-rt_status rt_pass_fast(rt_graph **g, rt_choice c) RT_MUST_CHECK;
-rt_status rt_pass_fuse(rt_graph **g) RT_MUST_CHECK;
-rt_status rt_pass_remat(rt_graph **g) RT_MUST_CHECK;
-rt_status rt_pass_fuse_conv(rt_graph **g, rt_choice c) RT_MUST_CHECK;
-rt_status rt_pass_fuse_dense(rt_graph **g, rt_choice c) RT_MUST_CHECK;
-rt_status rt_pass_layout(rt_graph **g, rt_choice c) RT_MUST_CHECK;
-rt_status rt_pass_select(rt_plan *p, rt_vinfo *vi, rt_choice c) RT_MUST_CHECK;
-rt_status rt_pass_schedule(rt_plan *p, rt_vinfo *vi) RT_MUST_CHECK;
-void rt_pass_join(rt_plan *p);
-rt_status rt_pass_memory(rt_plan *p, rt_vinfo *vi, bool reuse) RT_MUST_CHECK;
+/* A plan in the making. Passes up to layout rewrite p->g; the later ones fill in p. */
+typedef struct rt_compile {
+    rt_plan *p;
+    rt_vinfo *vi; /* by value; from select on */
+    rt_choice choice;
+} rt_compile;
+#define RT_PASS(id, name, needs, required, meaning) rt_status rt_pass_##name(rt_compile *k) RT_MUST_CHECK;
+#include "plan/passes.def"
+#undef RT_PASS
+RT_INLINE bool rt_pass_wanted(const rt_plan *p, rt_pass pass) {
+    return (p->opt.skip & (1u << pass)) == 0;
+}
 
 /* Problem of a node for the given layouts of its operands (NULL: as in the graph); arrays from the arena. */
 rt_status rt_problem_make(rt_problem *out, rt_arena *a, const rt_graph *g, rt_val v, const rt_layout *in,
