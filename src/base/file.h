@@ -29,6 +29,11 @@ extern const rt_io rt_io_posix;
 const rt_io *rt_io_get(void);
 void rt_io_set(const rt_io *io); /* NULL restores the real one; tests only, not while threads run */
 
+/* From now on nothing is written, made, removed or locked by this process; all that would be succeeds. For one of
+ * several processes that do the same work, of which another one writes. */
+void rt_file_only_read(bool on);
+bool rt_file_reads_only(void);
+
 /* Reads a whole regular file; refuses more than max_bytes before allocating. *data is rt_alloc'ed,
  * NUL-terminated. */
 rt_status rt_file_read(const char *path, size_t max_bytes, uint8_t **data, size_t *n) RT_MUST_CHECK;

@@ -156,11 +156,17 @@ static uint64_t affinity_count(void) {
     return n > 0 ? (uint64_t)n : 1;
 }
 
+static int sharers = 1;
+
+void rt_cpu_share(int processes) {
+    sharers = RT_MAX(processes, 1);
+}
+
 int rt_cpu_count(void) {
     uint64_t n = affinity_count();
     walk_up("/sys/fs/cgroup", "", cpu_limit_v2, &n);
     walk_up("/sys/fs/cgroup/cpu", "cpu", cpu_limit_v1, &n);
-    return (int)RT_MIN(RT_MAX(n, 1), INT32_MAX);
+    return (int)RT_MIN(RT_MAX(n / (uint64_t)sharers, 1), INT32_MAX);
 }
 
 uint64_t rt_memory_total(void) {

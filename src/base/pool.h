@@ -24,8 +24,9 @@ int rt_pool_workers(const rt_pool *p);
 /* Runs fn once on every worker (to set thread-local modes). */
 void rt_pool_each(rt_pool *p, rt_pool_init fn, void *ctx);
 void rt_pool_run(rt_pool *p, rt_pool_job fn, void *ctx, int64_t njobs); /* not re-entrant */
-/* Processors this process may use: affinity mask, cgroup quota. */
+/* Processors this process may use: affinity mask, cgroup quota, and its share if others use the same. */
 int rt_cpu_count(void);
+void rt_cpu_share(int processes); /* so many use them, this one included */
 /* Flush denormals to zero on this thread; returns the old mode for rt_denormals_restore. */
 unsigned rt_denormals_flush(void);
 void rt_denormals_restore(unsigned mode);

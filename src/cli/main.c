@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/timer.h"
 #include "cli/cli.h"
+#include "dist/dist.h"
 #include "kern/kern.h"
 #include <fcntl.h>
 #include <stdlib.h>
@@ -110,6 +111,26 @@ static void limit_memory(const rt_config *c) {
     rt_alloc_set_limit(c->max_memory > 0 ? (uint64_t)(c->max_memory * gib) : rt_memory_total() / 10 * 9);
 }
 
+static void say_alarm(const char *line) {
+    (void)!write(STDERR_FILENO, line, strlen(line));
+}
+
+/* One of several that a launcher started: all of one version, on processors that compute alike. */
+static rt_status join_ranks(rt_cli *c) {
+    static const char *const isa[] = {"none", "plain", "avx2", "avx512"};
+    const unsigned spread = RT_VERB_TRAIN | RT_VERB_DISTILL | RT_VERB_AVERAGE | RT_VERB_EVAL | RT_VERB_RECIPE | RT_VERB_BENCH;
+    RT_TRY(rt_dist_start());
+    if (rt_dist_size() < 2)
+        return RT_OK;
+    RT_TRY(rt_dist_watch(c->config.rank_timeout, say_alarm));
+    RT_TRY(rt_dist_same(RT_VERSION, RT_E_USAGE, "retort", "all ranks must run the same version"));
+    RT_TRY(rt_dist_same(isa[rt_cpu_isa()], RT_E_USAGE, "the instruction set",
+                        "ranks of different processors round differently; lower the others with RETORT_ISA"));
+    RT_FAIL_IF(!(c->verb->bit & spread), RT_E_USAGE, "retort %s works on one rank; a launcher started %d", c->verb->name,
+               rt_dist_size());
+    return RT_OK;
+}
+
 static rt_status run(rt_cli *c, int argc, char **argv) {
     if (is_one_of(argv[0], "help", "--help", "-h"))
         return run_help(c, argc, argv);
@@ -126,12 +147,16 @@ static rt_status run(rt_cli *c, int argc, char **argv) {
         return run_help(c, 2, words);
     }
     limit_memory(&c->config);
+    RT_TRY(join_ranks(c));
     if (c->verb->stops)
         cli_signals_catch();
     return c->verb->run(c);
 }
 
-static void report(rt_cli *c, rt_status st) {
+static void report(void *cli, rt_status st) {
+    rt_cli *c = cli;
+    if (st == RT_OK)
+        return;
     cli_error(&c->term, rt_error_text());
     if (st != RT_E_USAGE || c->term.quiet)
         return;
@@ -162,8 +187,7 @@ int main(int argc, char **argv) {
         st = argc < 2 ? show_usage(&c) : run(&c, argc - 1, argv + 1);
         cli_term_close(&c.term);
     }
-    if (st != RT_OK)
-        report(&c, st);
+    st = rt_dist_end(st, report, &c);
     rt_free(c.args);
     rt_config_deinit(&c.config);
     return st == RT_OK && argc < 2 ? rt_status_exit_code(RT_E_USAGE) : rt_status_exit_code(st);

@@ -3,11 +3,12 @@
  *
  * Colours appear only on a terminal that is not "dumb", without NO_COLOR and with --color. The unfinished
  * line is erased before anything else is written, so messages never run into a progress bar. Each message is
- * one write: lines of several processes do not mix.
+ * one write: lines of several processes do not mix. Of several ranks only the first speaks.
  */
 #include "base/log.h"
 #include "base/timer.h"
 #include "cli/cli.h"
+#include "dist/dist.h"
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,6 +96,8 @@ static void add(piece *p, const char *text) {
 /* Nothing can be done when even standard error cannot be written. */
 static void put(const piece *s) {
     const char *p = s->text;
+    if (rt_dist_rank() > 0)
+        return;
     for (size_t n = s->n; n > 0;) {
         ssize_t w = write(STDERR_FILENO, p, n);
         if (w < 0 && errno == EINTR)

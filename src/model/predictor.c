@@ -15,6 +15,8 @@
  * small batches, where that costs as much as a prediction, every network keeps its own; otherwise there are no
  * more of them than pairs in a wave, and they take turns.
  *
+ * Ranks share a wave: each takes pairs of its own, as many as it would alone, and then all get the outputs of all.
+ *
  * Results are handed over on the calling thread in the order of the list, so that sums over them do not
  * depend on threads. After creation nothing is allocated.
  */
@@ -50,7 +52,10 @@ struct rt_predictor {
     int64_t wave;  /* pairs */
     int64_t waves; /* so far, over all calls */
     float *ring;   /* (wave + 1, batch, row) */
-    float *out;    /* (wave, student members, batch, outputs) */
+    float *out;    /* (ranks, wave, student members, batch, outputs) */
+    rt_ranks team;
+    size_t *offset;   /* (ranks + 1): bytes of out that a rank fills */
+    int64_t out_from; /* place of this rank's first pair in out */
     /* the call */
     const rt_batch_spec *spec;
     const float *const *blocks;
@@ -79,7 +84,7 @@ static rt_status predictor_memory(rt_predictor *p, int64_t members) {
     const size_t weights = rt_plan_kept_bytes(p->plan), floats = sizeof(float);
     p->out_floats = p->batch * p->outputs * members;
     RT_FAIL_IF(!rt_size_mul((size_t)(p->row_floats * p->batch) * floats, (size_t)p->wave + 1, &ring) ||
-                   !rt_size_mul((size_t)p->out_floats * floats, (size_t)p->wave, &out) ||
+                   !rt_size_mul((size_t)p->out_floats * floats, (size_t)(p->wave * p->team.n), &out) ||
                    !rt_size_mul(rt_plan_bytes(p->plan) - weights, (size_t)p->workers, &all) ||
                    !rt_size_mul(weights, (size_t)p->nready, &kept) || !rt_size_add(ring, all, &all) ||
                    !rt_size_add(kept, all, &all) || !rt_size_add(out, all, &all),
@@ -87,6 +92,7 @@ static rt_status predictor_memory(rt_predictor *p, int64_t members) {
     RT_TRY(rt_memory_check(all, "the workspace of predictions"));
     RT_TRY(rt_alloc(&p->ring, ring));
     RT_TRY(rt_alloc(&p->out, out));
+    RT_TRY(rt_calloc(&p->offset, (size_t)p->team.n + 1, sizeof *p->offset));
     RT_TRY(rt_calloc(&p->execs, (size_t)p->workers, sizeof(void *)));
     RT_TRY(rt_calloc(&p->bound, (size_t)p->workers, sizeof(void *)));
     RT_TRY(rt_calloc(&p->ready, (size_t)p->nready, sizeof *p->ready));
@@ -119,6 +125,11 @@ static rt_status predictor_init(rt_predictor *p, const rt_student *student, rt_p
 
 rt_status rt_predictor_create(rt_predictor **out, const rt_student *student, rt_params *params, int64_t batch,
                               int networks, rt_pool *pool) {
+    return rt_predictor_create_team(out, student, params, batch, networks, pool, rt_dist_all());
+}
+
+rt_status rt_predictor_create_team(rt_predictor **out, const rt_student *student, rt_params *params, int64_t batch,
+                                   int networks, rt_pool *pool, rt_ranks team) {
     *out = NULL;
     rt_predictor *p;
     RT_TRY(rt_calloc(&p, 1, sizeof *p));
@@ -129,6 +140,7 @@ rt_status rt_predictor_create(rt_predictor **out, const rt_student *student, rt_
     p->row_floats = rt_shape_elems(&a->input);
     p->outputs = a->outputs;
     p->batch = batch;
+    p->team = team;
     rt_status st = predictor_init(p, student, params, networks);
     if (st != RT_OK)
         rt_predictor_destroy(&p);
@@ -150,6 +162,7 @@ void rt_predictor_destroy(rt_predictor **predictor) {
     rt_free(p->bound);
     rt_free(p->ring);
     rt_free(p->out);
+    rt_free(p->offset);
     rt_plan_destroy(&p->plan);
     rt_graph_destroy(&p->graph);
     rt_free(p);
@@ -214,7 +227,7 @@ static rt_exec *bind_pair(rt_predictor *p, int64_t job, int worker) {
     const float *block = p->blocks[pair % p->members];
     bind_block(p, worker, block, find_ready(p, block)->kept);
     rt_exec_bind_input(p->execs[worker], 0, ring_at(p, pair / p->members));
-    rt_exec_bind_output(p->execs[worker], p->out_index, p->out + job * p->out_floats);
+    rt_exec_bind_output(p->execs[worker], p->out_index, p->out + (p->out_from + job) * p->out_floats);
     return p->execs[worker];
 }
 
@@ -236,6 +249,23 @@ static void run_wave(rt_predictor *p, int64_t pairs) {
     }
 }
 
+/* Pairs [at, at + n) by all ranks; on each, those of its share. */
+static rt_status run_shared(rt_predictor *p, int64_t at, int64_t n) {
+    const rt_share own = rt_share_of(n, p->team.n, rt_ranks_me(p->team));
+    const int64_t mine = own.hi - own.lo, end = (at + own.hi - 1) / p->members + 1;
+    p->at = at + own.lo;
+    p->out_from = own.lo;
+    p->first = RT_MAX(p->first, p->at / p->members);
+    if (mine > 0) {
+        rt_pool_run(p->pool, fill_job, p, RT_MAX(end - p->first, 0));
+        p->first = RT_MAX(p->first, end);
+        run_wave(p, mine);
+    }
+    for (int i = 0; i <= p->team.n; i++)
+        p->offset[i] = (size_t)((i < p->team.n ? rt_share_of(n, p->team.n, i).lo : n) * p->out_floats) * sizeof(float);
+    return rt_dist_allgather(p->team, p->out, p->offset);
+}
+
 rt_status rt_predictor_run(rt_predictor *p, const rt_subset *set, const float *const *blocks, int members, rt_predictor_take take, void *user,
                            const volatile sig_atomic_t *stop) {
     rt_batch_spec spec = {.set = set, .row = p->row, .batch = p->batch};
@@ -248,16 +278,15 @@ rt_status rt_predictor_run(rt_predictor *p, const rt_subset *set, const float *c
     p->run = (rt_run){.params_unchanged = true, .stop = stop};
     for (int i = 0; i < p->nready && !p->keep; i++)
         p->ready[i].block = NULL; /* the blocks may have changed since the last call */
-    for (p->at = 0; p->at < pairs; p->at += p->wave) {
-        const int64_t n = RT_MIN(p->wave, pairs - p->at), end = (p->at + n - 1) / members + 1;
-        rt_pool_run(p->pool, fill_job, p, end - p->first);
-        p->first = end;
-        run_wave(p, n);
-        RT_FAIL_IF(stop && *stop, RT_E_INTERRUPTED,
-                   "interrupted while predicting"); /* and the wave is void */
+    for (int64_t at = 0; at < pairs; at += p->wave * p->team.n) {
+        const int64_t n = RT_MIN(p->wave * p->team.n, pairs - at);
+        RT_TRY(run_shared(p, at, n));
+        double stopped = stop && *stop;
+        RT_TRY(rt_dist_most(p->team, &stopped, 1));
+        RT_FAIL_IF(stopped > 0, RT_E_INTERRUPTED, "interrupted while predicting"); /* and the wave is void */
         for (int64_t i = 0; i < n; i++) {
-            const int64_t b = (p->at + i) / members;
-            take(user, (int)((p->at + i) % members), b * p->batch, rt_batch_rows(&spec, b),
+            const int64_t b = (at + i) / members;
+            take(user, (int)((at + i) % members), b * p->batch, rt_batch_rows(&spec, b),
                  p->out + i * p->out_floats, p->batch * p->outputs);
         }
     }

@@ -6,6 +6,7 @@
 
 #include "base/pool.h"
 #include "data/data.h"
+#include "dist/dist.h"
 #include "distill/distill.h"
 #include <signal.h>
 
@@ -16,6 +17,9 @@ typedef void (*rt_predictor_take)(void *user, int network, int64_t row, int64_t 
                                   int64_t stride);
 rt_status rt_predictor_create(rt_predictor **out, const rt_student *student, rt_params *params, int64_t batch,
                               int networks, rt_pool *pool) RT_MUST_CHECK;
+/* By some ranks: each predicts a part, and all get everything. The other form is by all ranks. */
+rt_status rt_predictor_create_team(rt_predictor **out, const rt_student *student, rt_params *params, int64_t batch,
+                                   int networks, rt_pool *pool, rt_ranks team) RT_MUST_CHECK;
 void rt_predictor_destroy(rt_predictor **p);
 /* Whether to keep the weights of so many networks as their kernels want them, or one after the other. */
 bool rt_keep_networks(const rt_params *p, int networks);

@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "config/config.h"
 #include "data/data.h"
+#include "dist/dist.h"
 #include "model/model.h"
 
 /* ---- run directories ---- */
@@ -16,6 +17,9 @@ typedef struct rt_run_dir {
     rt_lock *lock;
     rt_appender *log;
 } rt_run_dir;
+/* Is there a file, or a directory, as rank 0 sees it? All ranks ask. */
+rt_status rt_run_find_file(const char *path, bool *found) RT_MUST_CHECK;
+rt_status rt_run_find_dir(const char *path, bool *found) RT_MUST_CHECK;
 rt_status rt_run_dir_state(const char *path, rt_run_state *out) RT_MUST_CHECK;
 /* Refuses to touch an existing run unless asked to (--resume, --force). */
 rt_status rt_run_dir_check(const char *path, bool resume, bool force) RT_MUST_CHECK;

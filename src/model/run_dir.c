@@ -13,9 +13,11 @@
  * Other files in the directory are nobody's business here: they are neither read nor removed.
  */
 #include "base/alloc.h"
+#include "base/timer.h"
 #include "model/model_int.h"
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 void rt_member_file(char name[48], int member, bool single) {
     if (single)
@@ -39,7 +41,26 @@ static bool is_run_file(const char *name) {
            rt_str_ends(name, ".safetensors") && rt_parse_i64(name + prefix, n - prefix - 12, &number);
 }
 
-rt_status rt_run_dir_state(const char *path, rt_run_state *out) {
+static rt_status find(rt_status (*look)(const char *, bool *), const char *path, bool *found) {
+    rt_status st = RT_OK;
+    bool here = false;
+    if (rt_dist_rank() == 0)
+        st = look(path, &here);
+    int answer = here;
+    RT_TRY(rt_dist_lead(st, &answer));
+    *found = answer != 0;
+    return RT_OK;
+}
+
+rt_status rt_run_find_file(const char *path, bool *found) {
+    return find(rt_file_find, path, found);
+}
+
+rt_status rt_run_find_dir(const char *path, bool *found) {
+    return find(rt_dir_find, path, found);
+}
+
+static rt_status look_at(const char *path, int *out) {
     *out = RT_RUN_NONE;
     bool found;
     RT_TRY(rt_dir_find(path, &found));
@@ -57,6 +78,13 @@ rt_status rt_run_dir_state(const char *path, rt_run_state *out) {
     rt_names_free(names, n);
     if (any)
         *out = metrics && !checkpoint ? RT_RUN_FINISHED : RT_RUN_UNFINISHED;
+    return RT_OK;
+}
+
+rt_status rt_run_dir_state(const char *path, rt_run_state *out) {
+    int state = RT_RUN_NONE;
+    RT_TRY(rt_dist_lead(rt_dist_rank() == 0 ? look_at(path, &state) : RT_OK, &state));
+    *out = (rt_run_state)state;
     return RT_OK;
 }
 
@@ -91,7 +119,7 @@ rt_status rt_run_dir_check(const char *path, bool resume, bool force) {
     rt_run_state state;
     RT_TRY(rt_run_dir_state(path, &state));
     if (force && !resume && state != RT_RUN_NONE)
-        return check_force(path);
+        return rt_file_reads_only() ? RT_OK : check_force(path);
     if (resume || force)
         return RT_OK;
     RT_FAIL_IF(state == RT_RUN_FINISHED, RT_E_USAGE,
@@ -105,6 +133,8 @@ rt_status rt_run_dir_check(const char *path, bool resume, bool force) {
 rt_status rt_run_dir_clear(const rt_run_dir *d) {
     char **names;
     int64_t n;
+    if (rt_file_reads_only())
+        return RT_OK;
     RT_TRY(rt_dir_list(d->path, &names, &n));
     rt_status st = RT_OK;
     for (int64_t i = 0; i < n && st == RT_OK; i++)
@@ -120,6 +150,39 @@ static rt_status open_locked(rt_run_dir *d, bool resume, bool force) {
     return rt_dir_sweep(d->path);
 }
 
+/* Rank 0 leaves a word, and the others must find it. A network's file system may take a moment to show it. */
+static rt_status check_shared(const rt_run_dir *d) {
+    enum { WORD = 64, TRIES = 50 };
+    char word[WORD] = "", *path;
+    uint8_t *text = NULL;
+    size_t n;
+    bool same = rt_dist_rank() == 0;
+    if (rt_dist_size() < 2)
+        return RT_OK;
+    RT_TRY(rt_path_join(&path, d->path, ".ranks"));
+    rt_status st;
+    snprintf(word, sizeof word, "%lld %.17g\n", (long long)getpid(), rt_time_now());
+    RT_TRY_GOTO(rt_file_write_atomic(path, word, strlen(word)));
+    RT_TRY_GOTO(rt_dist_broadcast(rt_dist_all(), word, sizeof word));
+    for (int i = 0; i < TRIES && !same; i++) {
+        if (i > 0)
+            usleep(100000);
+        same = rt_file_exists(path) && rt_file_read(path, WORD, &text, &n) == RT_OK && strcmp((const char *)text, word) == 0;
+        rt_free(text);
+        text = NULL;
+    }
+    if (!same)
+        RT_FAIL_GOTO(RT_E_USAGE,
+                     "does not see what rank 0 writes in %s: ranks need a file system that all of them share, and one "
+                     "name for the run",
+                     d->path);
+    RT_TRY_GOTO(rt_dist_barrier(rt_dist_all()));
+    st = rt_file_remove(path);
+done:
+    rt_free(path);
+    return st;
+}
+
 rt_status rt_run_dir_open(rt_run_dir *d, const char *path, bool resume, bool force) {
     memset(d, 0, sizeof *d);
     RT_TRY(rt_dir_make(path));
@@ -127,6 +190,8 @@ rt_status rt_run_dir_open(rt_run_dir *d, const char *path, bool resume, bool for
     if (!d->path)
         return RT_E_MEMORY;
     rt_status st = open_locked(d, resume, force);
+    if (st == RT_OK)
+        st = check_shared(d);
     if (st != RT_OK)
         rt_run_dir_close(d);
     return st;

@@ -4,38 +4,17 @@
  * A run is: prologue, then for each phase all slices (in any order, on any worker) and the section that
  * completes their sums. When there are at least as many members as workers, each worker takes whole members
  * and nobody waits for anybody; otherwise workers share the slices of a phase and meet at its end. Both
- * ways give the same bits: a slice is computed by one thread, sums over slices follow a fixed tree.
+ * ways give the same bits: a slice is computed by one thread, sums over slices follow a fixed tree. So they do if
+ * ranks share the slices (exec_ranks.c).
  */
 #include "base/alloc.h"
 #include "base/size.h"
 #include "base/timer.h"
 #include "kern/kern.h"
-#include "plan/plan_int.h"
-#include <pthread.h>
-#include <stdatomic.h>
+#include "plan/exec_int.h"
 #include <string.h>
 
-/* What is made of parameters alone. Execs that share it may run at the same time: the first makes it under the lock,
- * the others wait for that and then only read. */
-struct rt_kept {
-    uint8_t *mem;
-    pthread_mutex_t lock;
-    atomic_bool made; /* at least once */
-};
-
-struct rt_exec {
-    const rt_plan *p;
-    uint8_t *slice_mem, *global_mem; /* one block */
-    uint8_t *block;
-    int64_t rooms;       /* slice workspaces: one per slice, or, if slices are independent, per worker */
-    rt_kept *kept, *own; /* own: NULL if it shares those of others */
-    void **param;
-    const void **input, **feed;
-    void **output;
-    atomic_bool cut; /* a worker of this run has seen the wish to stop */
-};
-
-enum { REDUCE_CHUNK = 16384, SMALL_SECTION = 65536, MAX_SLICES = 1024 };
+enum { SMALL_SECTION = 65536 };
 
 /* Vendor libraries keep their number of threads per thread: each worker is told once that it is alone. */
 static void init_worker(void *ctx, int worker) {
@@ -66,21 +45,27 @@ void rt_kept_destroy(rt_kept **kp) {
     *kp = NULL;
 }
 
-rt_status rt_exec_create_sharing(rt_exec **out, const rt_plan *p, rt_pool *pool) {
+static rt_status create(rt_exec **out, const rt_plan *p, rt_pool *pool, rt_ranks team) {
     rt_exec *e = NULL;
     rt_status st = RT_OK;
     size_t slices = 0, bytes = 0;
     *out = NULL;
     RT_TRY(rt_calloc(&e, 1, sizeof *e));
     e->p = p;
-    e->rooms = p->independent ? RT_MIN(p->slices, rt_pool_workers(pool)) : p->slices;
+    if (p->slices == 1) /* what is computed is the sum: all ranks do */
+        team = rt_dist_alone();
+    e->slices = rt_share_of(p->slices, team.n, rt_ranks_me(team));
+    const int64_t own = e->slices.hi - e->slices.lo;
+    e->rooms = p->independent ? RT_MIN(own, rt_pool_workers(pool)) : own;
     if (!rt_size_mul(p->slice_bytes, (size_t)e->rooms, &slices) ||
         !rt_size_add(slices, p->global_bytes, &bytes))
         RT_FAIL_GOTO(RT_E_MEMORY, "plan: %lld slices of %zu bytes are too large", (long long)p->slices,
                      p->slice_bytes);
-    if (p->slices > MAX_SLICES)
+    if (p->slices > RT_SLICES_MAX)
         RT_FAIL_GOTO(RT_E_USAGE, "plan: %lld slices, at most %d; use larger slices", (long long)p->slices,
-                     MAX_SLICES);
+                     RT_SLICES_MAX);
+    if (team.n > 1)
+        RT_TRY_GOTO(rt_exec_ranks_create(&e->ranks, p, team));
     RT_TRY_GOTO(rt_alloc(&e->block, bytes));
     e->slice_mem = e->block;
     e->global_mem = e->block + slices;
@@ -100,8 +85,16 @@ done:
     return st;
 }
 
+rt_status rt_exec_create_sharing(rt_exec **out, const rt_plan *p, rt_pool *pool) {
+    return create(out, p, pool, rt_dist_alone());
+}
+
 rt_status rt_exec_create(rt_exec **out, const rt_plan *p, rt_pool *pool) {
-    RT_TRY(rt_exec_create_sharing(out, p, pool));
+    return rt_exec_create_team(out, p, pool, rt_dist_alone());
+}
+
+rt_status rt_exec_create_team(rt_exec **out, const rt_plan *p, rt_pool *pool, rt_ranks team) {
+    RT_TRY(create(out, p, pool, team));
     const rt_status st = rt_kept_create(&(*out)->own, p);
     if (st != RT_OK)
         rt_exec_destroy(out);
@@ -115,6 +108,7 @@ void rt_exec_destroy(rt_exec **ep) {
     if (e == NULL)
         return;
     rt_kept_destroy(&e->own);
+    rt_exec_ranks_destroy(&e->ranks);
     rt_free(e->block);
     rt_free(e->param);
     rt_free(e->input);
@@ -150,7 +144,8 @@ typedef struct spot {
 static const spot k_global;
 
 static spot spot_of(const rt_exec *e, int64_t slice, int64_t room) {
-    return (spot){slice, e->rooms < e->p->slices ? room : slice};
+    const int64_t own = e->slices.hi - e->slices.lo;
+    return (spot){slice, e->rooms < own ? room : slice - e->slices.lo};
 }
 
 static void *resolve(const rt_exec *e, const rt_ref *r, spot at) {
@@ -263,12 +258,19 @@ static void run_phase(rt_exec *e, int phase, spot at, const rt_run *run, int wor
     }
 }
 
+void *rt_exec_part(const rt_exec *e, const rt_action *a, int64_t slice) {
+    return resolve(e, &a->src, (spot){slice, slice - e->slices.lo});
+}
+void *rt_exec_sum(const rt_exec *e, const rt_action *a) {
+    return resolve(e, &a->dst, k_global);
+}
+
 static void reduce(const rt_exec *e, const rt_action *a, int64_t lo, int64_t hi) {
-    const void *src[MAX_SLICES];
+    const void *src[RT_SLICES_MAX];
     const int n = (int)e->p->slices;
     for (int s = 0; s < n; s++)
-        src[s] = resolve(e, &a->src, (spot){s, s});
-    void *dst = resolve(e, &a->dst, k_global);
+        src[s] = rt_exec_part(e, a, s);
+    void *dst = rt_exec_sum(e, a);
     if (a->desc.dtype == RT_DTYPE_F64)
         rt_k_tree_sum_f64(dst, (const double *const *)src, n, lo, hi);
     else
@@ -350,7 +352,7 @@ static void whole_member(void *ctx, int64_t job, int worker) {
 /* ---- members whose slices are shared by all workers ---- */
 static void one_slice(void *ctx, int64_t job, int worker) {
     const runs *r = ctx;
-    run_phase(r->e[0], r->phase, spot_of(r->e[0], job, worker), r->run, worker);
+    run_phase(r->e[0], r->phase, spot_of(r->e[0], r->e[0]->slices.lo + job, worker), r->run, worker);
 }
 
 static void one_action(void *ctx, int64_t job, int worker) {
@@ -363,9 +365,9 @@ static void one_chunk(void *ctx, int64_t job, int worker) {
     const runs *r = ctx;
     (void)worker;
     for (int64_t i = r->lo; i < r->hi; i++) {
-        const int64_t n = rt_desc_elems(&r->list->a[i].desc), chunks = (n + REDUCE_CHUNK - 1) / REDUCE_CHUNK;
+        const int64_t n = rt_desc_elems(&r->list->a[i].desc), chunks = (n + RT_REDUCE_CHUNK - 1) / RT_REDUCE_CHUNK;
         if (job < chunks) {
-            reduce(r->e[0], &r->list->a[i], job * REDUCE_CHUNK, RT_MIN(n, (job + 1) * REDUCE_CHUNK));
+            reduce(r->e[0], &r->list->a[i], job * RT_REDUCE_CHUNK, RT_MIN(n, (job + 1) * RT_REDUCE_CHUNK));
             return;
         }
         job -= chunks;
@@ -388,11 +390,13 @@ static void shared_section(runs *r, const rt_actions *l, rt_pool *pool) {
              hi++) {
             bytes += action_bytes(p, &l->a[hi]);
             if (sums)
-                chunks += (rt_desc_elems(&l->a[hi].desc) + REDUCE_CHUNK - 1) / REDUCE_CHUNK;
+                chunks += (rt_desc_elems(&l->a[hi].desc) + RT_REDUCE_CHUNK - 1) / RT_REDUCE_CHUNK;
         }
         r->lo = lo;
         r->hi = hi;
-        if (bytes < SMALL_SECTION)
+        if (sums && r->e[0]->ranks)
+            rt_exec_ranks_sum(r->e[0], l, lo, hi, pool);
+        else if (bytes < SMALL_SECTION)
             for (int64_t i = lo; i < hi; i++)
                 run_global(r->e[0], &l->a[i], r->run, 0);
         else if (sums)
@@ -428,18 +432,21 @@ static void shared_member(rt_exec *e, const rt_run *run, rt_pool *pool) {
     shared_kept(e, run, pool);
     shared_prologue(e, run, p->nkept, p->prologue.n, pool);
     for (r.phase = 0; r.phase < p->phases; r.phase++) {
-        rt_pool_run(pool, one_slice, &r, p->slices);
+        rt_pool_run(pool, one_slice, &r, e->slices.hi - e->slices.lo);
         if (rt_exec_is_cut(e))
             return;
         shared_section(&r, &p->section[r.phase], pool);
     }
+    if (e->ranks)
+        rt_exec_ranks_rows(e);
 }
 
 void rt_exec_run(rt_exec *const *e, const rt_run *run, int n, rt_pool *pool) {
     const int workers = rt_pool_workers(pool);
     int i = 0;
+    const unsigned mode = rt_denormals_flush();
     RT_ASSERT(workers == 1 || n == 0 || run[0].profile == NULL);
-    if (n >= workers || n > 1) {
+    if ((n >= workers || n > 1) && !e[0]->ranks) {
         /* whole members while there are enough for every worker; the rest is shared */
         const int whole = workers > 1 ? n - n % workers : n;
         runs r = {.e = e, .run = run, .n = whole};
@@ -449,4 +456,5 @@ void rt_exec_run(rt_exec *const *e, const rt_run *run, int n, rt_pool *pool) {
     }
     for (; i < n; i++)
         shared_member(e[i], &run[i], pool);
+    rt_denormals_restore(mode);
 }

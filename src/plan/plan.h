@@ -12,6 +12,7 @@
 #define RT_PLAN_PLAN_H
 
 #include "base/pool.h"
+#include "dist/dist.h"
 #include "graph/graph.h"
 #include <signal.h>
 
@@ -68,6 +69,9 @@ rt_status rt_exec_create(rt_exec **out, const rt_plan *p,
                          rt_pool *pool) RT_MUST_CHECK; /* plan and pool outlive it */
 /* The same without one of its own: rt_exec_bind_kept comes before the first run. */
 rt_status rt_exec_create_sharing(rt_exec **out, const rt_plan *p, rt_pool *pool) RT_MUST_CHECK;
+/* The slices are shared by ranks: each runs its own, and all of them run it at the same time, by rt_exec_run. What a
+ * run leaves behind, all have; if a rank fails, it is cut. A plan that sums up nothing is not for this. */
+rt_status rt_exec_create_team(rt_exec **out, const rt_plan *p, rt_pool *pool, rt_ranks team) RT_MUST_CHECK;
 void rt_exec_destroy(rt_exec **e);
 void rt_exec_bind_kept(rt_exec *e, rt_kept *k);
 /* Makes what is kept from the parameters bound to e, so that any number of execs that share it can run at once,

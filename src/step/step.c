@@ -164,7 +164,7 @@ static rt_status program_create(rt_step *s, program *p, int64_t rows) {
     for (int i = 0; i < s->nlanes; i++) {
         lane *l = &s->lanes[i];
         p->bound[i] = -1;
-        RT_TRY(rt_exec_create(&p->exec[i], p->plan, s->pool));
+        RT_TRY(rt_exec_create_team(&p->exec[i], p->plan, s->pool, s->o.team));
         rt_exec_bind_output(p->exec[i], p->out_loss, &l->loss);
         rt_exec_bind_output(p->exec[i], p->out_logits, s->what.regression ? NULL : l->logits);
         for (int k = 0; k < rt_params_count(s->params); k++)
@@ -173,6 +173,15 @@ static rt_status program_create(rt_step *s, program *p, int64_t rows) {
                                     l->grad + rt_params_get(s->params, k)->offset);
     }
     s->bytes += workspaces;
+    return RT_OK;
+}
+
+static rt_status check_ranks(const rt_step *s) {
+    const int64_t slices = rt_plan_slices(s->programs[0].plan);
+    RT_FAIL_IF(s->o.team.n > slices && !s->o.idle, RT_E_USAGE,
+               "too many ranks for the work: %d for a network whose batch of %lld rows is cut into %lld slice%s; start at "
+               "most %lld for each network, or cut the batch smaller with --slice",
+               s->o.team.n, (long long)s->programs[0].rows, (long long)slices, slices == 1 ? "" : "s", (long long)slices);
     return RT_OK;
 }
 
@@ -187,6 +196,8 @@ rt_status rt_step_prepare(rt_step *s, int64_t rows) {
     if (i == PLANS)
         program_deinit(&s->programs[--i], s->nlanes); /* the first is the full batch, and stays */
     rt_status st = program_create(s, &s->programs[i], rows);
+    if (st == RT_OK && i == 0)
+        st = check_ranks(s);
     if (st != RT_OK)
         program_deinit(&s->programs[i], s->nlanes);
     return st;
@@ -299,6 +310,8 @@ rt_status rt_step_create(rt_step **out, const rt_distill_config *what, rt_params
     s->what = *what;
     s->params = params;
     s->o = o;
+    if (s->o.team.n < 1)
+        s->o.team = rt_dist_alone();
     s->pool = pool;
     rt_status st = step_init(s);
     if (st != RT_OK)
@@ -466,7 +479,8 @@ static rt_run run_of(const rt_step *s, int member) {
     return (rt_run){.seed = io->seeds ? io->seeds[member] : 0,
                     .step = (uint64_t)io->t,
                     .profile = io->profile,
-                    .stop = s->whole_batch ? NULL : io->stop}; /* small members are through in no time */
+                    /* small members are through in no time, and ranks stop together */
+                    .stop = s->whole_batch || rt_dist_size() > 1 ? NULL : io->stop};
 }
 
 static void note_outcome(rt_step *s, const lane *l) {
@@ -484,8 +498,8 @@ static rt_status report_outcome(const rt_step *s, int member) {
     RT_FAIL_IF(!isfinite(o->loss), RT_E_NUMERIC,
                "member %d, step %lld: the loss is not finite (%g); a smaller --lr, --warmup or --clip-norm "
                "may help",
-               member, (long long)io->t + 1, (double)o->loss);
-    RT_FAIL_IF(!isfinite(o->norm), RT_E_NUMERIC, "member %d, step %lld: the gradient is not finite", member,
+               s->o.first + member, (long long)io->t + 1, (double)o->loss);
+    RT_FAIL_IF(!isfinite(o->norm), RT_E_NUMERIC, "member %d, step %lld: the gradient is not finite", s->o.first + member,
                (long long)io->t + 1);
     if (io->losses)
         io->losses[member] = o->loss;
@@ -524,6 +538,7 @@ static rt_status run_wave(rt_step *s, int lo, int n) {
         s->wave_run[i] = run_of(s, s->todo[lo + i]);
     }
     rt_exec_run(s->wave_exec, s->wave_run, n, s->pool);
+    RT_TRY(rt_dist_status());
     int cut = 0;
     for (int i = 0; i < n; i++)
         cut += rt_exec_is_cut(s->wave_exec[i]);

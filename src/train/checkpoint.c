@@ -13,7 +13,8 @@
  *                                            form 1, of version 0.1)
  *
  * The metadata has the counters, the hashes of configuration and data, and a SHA-256 of everything: a
- * checkpoint with one wrong bit is refused. It is read as untrusted input: every name, type, shape and
+ * checkpoint with one wrong bit is refused. It says nothing of ranks: rank 0 gathers and writes it, all read it, and
+ * each takes what it needs. It is read as untrusted input: every name, type, shape and
  * counter is checked before anything is taken over.
  */
 #include "base/alloc.h"
@@ -36,13 +37,17 @@ static double *number_at(const rt_progress_state *at, int member, int i) {
     return &rows[i][member];
 }
 
+/* NULL: another rank has it. */
 static float *part_data(const rt_checkpoint *c, int member, int part, int64_t *floats) {
-    *floats = c->floats;
+    float *state = rt_step_state(c->step, 0, floats);
+    const int m = member - c->first;
+    if (part != 1)
+        *floats = c->floats;
+    if (m < 0 || m >= c->members)
+        return NULL;
     if (part == 0)
-        return rt_step_values(c->step, member);
-    if (part == 1)
-        return rt_step_state(c->step, member, floats);
-    return rt_model_weights(c->best, member);
+        return rt_step_values(c->step, m);
+    return part == 1 ? state + m * *floats : rt_model_weights(c->best, m);
 }
 
 static bool has_best(const rt_checkpoint *c, double kept_epoch) {
@@ -71,36 +76,56 @@ static void fill_meta(counters *m, const rt_checkpoint *c, const char *sha) {
     m->meta[n++] = (rt_st_meta){"sha256", sha};
 }
 
+/* A part of a member as a tensor; on rank 0 those of other ranks, too, in memory that *room gets. */
+static rt_status take_part(const rt_checkpoint *c, int member, int part, const char *name, rt_st_tensor *out,
+                           float **room) {
+    int64_t floats;
+    float *data = part_data(c, member, part, &floats);
+    if (data == NULL && rt_dist_rank() == 0) {
+        RT_TRY(rt_alloc(room, (size_t)floats * sizeof(float)));
+        data = *room;
+    }
+    RT_TRY(rt_member_to_first(data, data, floats, c->all, member));
+    *out = (rt_st_tensor){name, "F32", rt_shape1(floats), data, (size_t)floats * sizeof(float)};
+    return RT_OK;
+}
+
 rt_status rt_checkpoint_write(const rt_checkpoint *c, const char *path) {
     rt_st_tensor *t = NULL;
     char(*names)[NAME_MAX_LEN] = NULL;
     double *numbers = NULL;
+    float **rooms = NULL;
     char sha[65];
     counters m;
     int64_t n = 0;
+    const size_t parts_of_all = (size_t)c->all * 3;
     rt_status st;
-    RT_TRY_GOTO(rt_calloc(&t, (size_t)c->members * 3 + 1, sizeof *t));
-    RT_TRY_GOTO(rt_calloc(&names, (size_t)c->members * 3, sizeof *names));
-    RT_TRY_GOTO(rt_calloc(&numbers, (size_t)c->members * NUMBERS, sizeof *numbers));
-    for (int i = 0; i < c->members; i++) {
+    RT_TRY_GOTO(rt_calloc(&t, parts_of_all + 1, sizeof *t));
+    RT_TRY_GOTO(rt_calloc(&names, parts_of_all, sizeof *names));
+    RT_TRY_GOTO(rt_calloc(&rooms, parts_of_all, sizeof *rooms));
+    RT_TRY_GOTO(rt_calloc(&numbers, (size_t)c->all * NUMBERS, sizeof *numbers));
+    for (int i = 0; i < c->all; i++) {
         for (int k = 0; k < NUMBERS; k++)
-            numbers[i * NUMBERS + k] = *number_at(c->at, i, k);
+            numbers[i * NUMBERS + k] = *number_at(c->at, i - c->first, k);
         for (int part = 0; part < 3; part++) {
-            if (part == 2 && !has_best(c, c->at->kept_epoch[i]))
+            if (part == 2 && !has_best(c, c->at->kept_epoch[i - c->first]))
                 continue;
-            int64_t floats;
-            const float *data = part_data(c, i, part, &floats);
             tensor_name(names[n], i, part);
-            t[n] = (rt_st_tensor){names[n], "F32", rt_shape1(floats), data, (size_t)floats * sizeof(float)};
+            RT_TRY_GOTO(take_part(c, i, part, names[n], &t[n], &rooms[n]));
             n++;
         }
     }
-    t[n++] = (rt_st_tensor){"numbers", "F64", rt_shape2(c->members, NUMBERS), numbers,
-                            (size_t)c->members * NUMBERS * sizeof(double)};
+    if (rt_dist_rank() > 0)
+        goto done;
+    t[n++] = (rt_st_tensor){"numbers", "F64", rt_shape2(c->all, NUMBERS), numbers,
+                            (size_t)c->all * NUMBERS * sizeof(double)};
     fill_meta(&m, c, sha);
     rt_tensors_digest(t, n, m.meta, RT_COUNT(m.meta), sha);
     RT_TRY_GOTO(rt_safetensors_write(path, t, n, m.meta, RT_COUNT(m.meta)));
 done:
+    for (size_t i = 0; rooms && i < parts_of_all; i++)
+        rt_free(rooms[i]);
+    rt_free(rooms);
     rt_free(t);
     rt_free(names);
     rt_free(numbers);
@@ -149,8 +174,8 @@ static rt_status read_counters(const rt_checkpoint *c, const rt_safetensors *s, 
 static rt_status read_numbers(const rt_checkpoint *c, const rt_safetensors *s, const char *path, double *v) {
     const int there = strcmp(rt_safetensors_meta(s, "format"), FORMAT_1) == 0 ? NUMBERS - 1 : NUMBERS;
     const rt_st_tensor *t;
-    RT_TRY(find_tensor(&t, s, path, "numbers", "F64", rt_shape2(c->members, there)));
-    for (int i = 0; i < c->members; i++, v += NUMBERS) {
+    RT_TRY(find_tensor(&t, s, path, "numbers", "F64", rt_shape2(c->all, there)));
+    for (int i = 0; i < c->all; i++, v += NUMBERS) {
         memcpy(v, (const uint8_t *)t->data + (size_t)(i * there) * sizeof *v, (size_t)there * sizeof *v);
         for (int k = there; k < NUMBERS; k++)
             v[k] = INFINITY;
@@ -166,7 +191,7 @@ static rt_status read_tensors(const rt_checkpoint *c, const rt_safetensors *s, c
     const rt_st_tensor *t;
     RT_TRY(read_numbers(c, s, path, numbers));
     for (int pass = 0; pass < 2; pass++) { /* look at everything, then take it */
-        for (int i = 0; i < c->members; i++) {
+        for (int i = 0; i < c->all; i++) {
             for (int part = 0; part < 3; part++) {
                 if (part == 2 && !has_best(c, numbers[i * NUMBERS + 4]))
                     continue;
@@ -175,14 +200,14 @@ static rt_status read_tensors(const rt_checkpoint *c, const rt_safetensors *s, c
                 float *data = part_data(c, i, part, &floats);
                 tensor_name(name, i, part);
                 RT_TRY(find_tensor(&t, s, path, name, "F32", rt_shape1(floats)));
-                if (pass == 1)
+                if (pass == 1 && data != NULL)
                     RT_TRY(rt_safetensors_to_f32(s, t, data, floats));
             }
         }
     }
-    for (int i = 0; i < c->members; i++)
+    for (int i = 0; i < c->all; i++)
         for (int k = 0; k < NUMBERS; k++)
-            *number_at(c->at, i, k) = numbers[i * NUMBERS + k];
+            *number_at(c->at, i - c->first, k) = numbers[i * NUMBERS + k];
     return RT_OK;
 }
 
@@ -205,7 +230,7 @@ rt_status rt_checkpoint_read(const rt_checkpoint *c, const char *path) {
                      "%s: was made with other data or another teacher: SHA-256 %.12s..., now %.12s...", path,
                      data, c->data_hash);
     RT_TRY_GOTO(read_counters(c, s, path));
-    RT_TRY_GOTO(rt_calloc(&numbers, (size_t)c->members * NUMBERS, sizeof *numbers));
+    RT_TRY_GOTO(rt_calloc(&numbers, (size_t)c->all * NUMBERS, sizeof *numbers));
     RT_TRY_GOTO(read_tensors(c, s, path, numbers));
 done:
     rt_free(numbers);

@@ -117,25 +117,29 @@ rt_status rt_trainer_doubt(rt_trainer *t, char out[RT_DOUBT_MAX]) {
     out[0] = 0;
     RT_TRY(rt_calloc(&worse, (size_t)t->members, sizeof *worse));
     const rt_status st = judge(t, worse, &baseline);
-    for (int m = 0; m < t->members && t->at.step > 0; m++) {
-        const double last = t->at.loss_sum[m] / (double)t->epoch_rows, lowest = t->at.lowest[m];
-        nworse += worse[m];
-        lost += last > lowest + 9 * fmax(fabs(lowest), 0.1);
-    }
+    for (int m = 0; m < t->members; m++) /* the losses of the last step have been told: their place is free */
+        t->losses[m] = worse[m];
     rt_free(worse);
     RT_TRY(st);
-    const char *of = t->members == 1 ? "" : "s";
+    RT_TRY(rt_trainer_gather(t));
+    for (int m = 0; m < t->all && t->at.step > 0; m++) {
+        const double last = rt_trainer_all(t, t->at.loss_sum)[m] / (double)t->epoch_rows;
+        const double lowest = rt_trainer_all(t, t->at.lowest)[m];
+        nworse += rt_trainer_all(t, t->losses)[m] > 0;
+        lost += last > lowest + 9 * fmax(fabs(lowest), 0.1);
+    }
+    const char *of = t->all == 1 ? "" : "s";
     if (nworse > 0)
         n = snprintf(out, RT_DOUBT_MAX,
                      "%d of %d network%s answer%s held-out rows worse than the %s of the training rows alone "
                      "(NLL of all %.4g, without a network %.4g)",
-                     nworse, t->members, of, t->members == 1 ? "s" : "",
+                     nworse, t->all, of, t->all == 1 ? "s" : "",
                      t->regression ? "mean and deviation" : "class frequencies",
-                     rt_mean(t->at.kept_loss, t->members), baseline);
+                     rt_mean(rt_trainer_all(t, t->at.kept_loss), t->all), baseline);
     if (lost > 0)
         n += snprintf(out + n, (size_t)(RT_DOUBT_MAX - n),
                       "%sthe training loss of %d of %d network%s rose more than tenfold", n > 0 ? "; " : "",
-                      lost, t->members, of);
+                      lost, t->all, of);
     if (n > 0)
         snprintf(out + n, (size_t)(RT_DOUBT_MAX - n), "; try a lower --lr, --clip-norm 1 or more --epochs");
     return RT_OK;

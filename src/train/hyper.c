@@ -346,7 +346,7 @@ static rt_status hyper_files(hyper *h) {
     rt_str_init(&text);
     RT_TRY_GOTO(rt_run_dir_open(&h->dir, h->c->out, h->c->resume, h->c->force));
     RT_TRY_GOTO(rt_run_dir_file(&h->dir, "config.yaml", &path));
-    RT_TRY_GOTO(rt_file_find(path, &begun));
+    RT_TRY_GOTO(rt_run_find_file(path, &begun));
     if (!h->c->resume || !begun) {
         RT_TRY_GOTO(rt_run_dir_clear(&h->dir));
         rt_config_write(h->c, RT_VERB_TRAIN, &text);

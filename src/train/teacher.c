@@ -253,7 +253,9 @@ rt_status rt_teacher_compute(rt_teacher *t, const rt_part *p, const char *data_h
         return RT_OK;
     RT_TRY_GOTO(alloc_outputs(t, p->n));
     RT_TRY_GOTO(cache_paths(&npy, &sum, t, dir, data_hash));
-    if (!read_cache(t, npy, sum)) {
+    double lacking = !read_cache(t, npy, sum);
+    RT_TRY_GOTO(rt_dist_most(rt_dist_all(), &lacking, 1));
+    if (lacking > 0) {
         RT_TRY_GOTO(rt_model_predict(t->model, p, pool, t->logits, stop));
         RT_TRY_GOTO(check_outputs(t, "the teacher"));
         RT_TRY_GOTO(write_cache(t, dir, npy, sum));

@@ -85,7 +85,7 @@ typedef struct rt_progress_state {
 } rt_progress_state;
 typedef struct rt_checkpoint {
     const char *config_hash, *data_hash;
-    int members;
+    int all, first, members; /* of the run; of these, what is here */
     int64_t floats;
     rt_step *step;  /* values, state */
     rt_model *best; /* best weights so far; NULL: the last ones are kept */
@@ -137,7 +137,12 @@ typedef struct rt_trainer {
     double *class_weight; /* --class-weights; NULL: none */
     rt_batch_spec batches;
     int64_t nbatches, epoch_rows; /* per epoch */
-    int members;
+    int all;      /* networks of the run, on all ranks */
+    int members;  /* of this rank: what follows is about these */
+    rt_team team; /* which they are, and what ranks work on them together */
+    int64_t agree_at; /* step before which ranks agree again on whether to stop */
+    double agreed;    /* when they did last, and before which step */
+    int64_t agreed_at;
     bool regression, keep_best, keep_by_loss;
     rt_schedule schedule;
     rt_model *model; /* what is trained; its weights are the ones kept */
@@ -151,7 +156,9 @@ typedef struct rt_trainer {
     rt_checkpoint checkpoint;
     /* per member */
     uint64_t *seeds;
-    double *numbers; /* what at points to, and the next three */
+    double *numbers; /* (RT_TRAINER_ROWS, all): what at and the next four point to, where this rank's members begin */
+    double *packed;  /* (all, RT_TRAINER_ROWS): the same on its way */
+    size_t *offset;  /* (ranks + 1) */
     double *lr, *losses, *valid_loss, *valid_accuracy;
     double *correct;
     const float **blocks;
@@ -163,6 +170,22 @@ typedef struct rt_trainer {
     double started, seconds_before, last_progress, last_checkpoint;
     int64_t first_step, rows_done;
 } rt_trainer;
+enum { RT_TRAINER_ROWS = 10 };
+/* ---- ranks (trainer_ranks.c) ---- */
+/* Of a row of numbers, such as at.loss_sum: those of all members. Those of others are as old as the last
+ * rt_trainer_gather. */
+static inline const double *rt_trainer_all(const rt_trainer *t, const double *own) {
+    return own - t->team.members.lo;
+}
+rt_status rt_trainer_gather(rt_trainer *t) RT_MUST_CHECK;
+/* Before a step: does a rank want to stop? All find the same. */
+rt_status rt_trainer_agree(rt_trainer *t, bool *stop) RT_MUST_CHECK;
+/* st, or RT_E_INTERRUPTED if another rank was. */
+rt_status rt_trainer_together(rt_status st) RT_MUST_CHECK;
+rt_status rt_trainer_check_ranks(const rt_trainer *t) RT_MUST_CHECK; /* the same configuration and data everywhere? */
+/* The block of a member of the run, from whoever has it to rank 0; `from` and `to` are NULL elsewhere. */
+rt_status rt_member_to_first(const float *from, float *to, int64_t floats, int all, int member) RT_MUST_CHECK;
+
 rt_status
 rt_trainer_resolve(rt_trainer *t) RT_MUST_CHECK; /* method, objective, perturbation, teacher, phases */
 rt_status rt_trainer_student(const rt_trainer *t, rt_student_config *s)

@@ -19,15 +19,17 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool must_stop(const rt_trainer *t) {
-    bool flag = t->hooks && t->hooks->stop && *t->hooks->stop;
-    return flag || (t->c->stop_after > 0 && t->at.step >= t->c->stop_after);
+static rt_status must_stop(rt_trainer *t, bool *stop) {
+    RT_TRY(rt_trainer_agree(t, stop));
+    *stop = *stop || (t->c->stop_after > 0 && t->at.step >= t->c->stop_after);
+    return RT_OK;
 }
 
 static rt_status save_checkpoint(rt_trainer *t) {
     char *path;
     t->at.log_position = rt_appender_position(t->dir.log);
     t->at.seconds = rt_trainer_seconds(t);
+    RT_TRY(rt_trainer_gather(t));
     RT_TRY(rt_run_dir_file(&t->dir, "checkpoint.safetensors", &path));
     rt_status st = rt_checkpoint_write(&t->checkpoint, path);
     rt_free(path);
@@ -117,7 +119,9 @@ static rt_status run_steps(rt_trainer *t) {
         for (int m = 0; m < t->members; m++)
             t->at.loss_sum[m] = t->at.correct[m] = 0;
     while (t->at.index < t->nbatches) {
-        if (must_stop(t))
+        bool stop;
+        RT_TRY(must_stop(t, &stop));
+        if (stop)
             return stop_here(t);
         rt_status st = one_step(t);
         if (st == RT_E_INTERRUPTED)
@@ -141,9 +145,9 @@ static bool out_of_patience(const rt_trainer *t, int m, int64_t epochs) {
 
 static bool all_out_of_patience(const rt_trainer *t) {
     int out = 0;
-    for (int m = 0; m < t->members; m++)
-        out += out_of_patience(t, m, t->at.epoch);
-    return out == t->members && t->at.index == 0;
+    for (int m = 0; m < t->all; m++)
+        out += out_of_patience(t, m - (int)t->team.members.lo, t->at.epoch);
+    return out == t->all && t->at.index == 0;
 }
 
 /* Weights of a higher temperature are not comparable: the spread of a Dirichlet is that of its temperature.
@@ -180,29 +184,34 @@ static void measure_diversity(rt_trainer *t) {
 }
 
 static rt_status run_epoch(rt_trainer *t) {
+    bool stop;
     RT_TRY(run_steps(t));
-    if (must_stop(t))
+    RT_TRY(must_stop(t, &stop));
+    if (stop)
         return stop_here(t);
-    rt_status st = rt_trainer_validate(t);
+    rt_status st = rt_trainer_together(rt_trainer_validate(t));
     if (st == RT_E_INTERRUPTED)
         return stop_here(t);
     RT_TRY(st);
     keep_weights(t);
     rt_trainer_lowest(t);
     measure_diversity(t);
+    RT_TRY(rt_trainer_gather(t));
     RT_TRY(rt_trainer_log_epoch(t));
     rt_trainer_progress(t, true, NULL);
     t->at.epoch++;
     t->at.index = 0;
     if (rt_trainer_phase_at(t, t->at.epoch) != t->phase)
         RT_TRY(rt_trainer_grow(t));
-    bool due = rt_time_now() - t->last_checkpoint >= t->c->checkpoint_every;
+    int due = rt_time_now() - t->last_checkpoint >= t->c->checkpoint_every;
+    RT_TRY(rt_dist_lead(RT_OK, &due));
     return due && t->at.epoch < t->c->epochs ? save_checkpoint(t) : RT_OK;
 }
 
 /* ---- the end ---- */
 
-static rt_status save_one(rt_trainer *t, const rt_model *model, int m, const char *name) {
+/* Network `m` of the model as member `member` of the run. */
+static rt_status save_one(rt_trainer *t, const rt_model *model, int m, int member, const char *name) {
     char *path;
     rt_provenance from = {.method = t->method,
                           .data_hash = rt_dataset_hash(t->data),
@@ -212,53 +221,84 @@ static rt_status save_one(rt_trainer *t, const rt_model *model, int m, const cha
                           .teacher_hash = t->teacher ? t->teacher->digest : NULL,
                           .seed = t->c->seed,
                           .epochs = t->c->epochs,
-                          .kept_epoch = (int64_t)t->at.kept_epoch[m],
-                          .first = t->group ? t->group->first : 0,
-                          .of = t->group ? (int)t->group->whole->members : 0};
+                          .kept_epoch = (int64_t)rt_trainer_all(t, t->at.kept_epoch)[member],
+                          .first = (t->group ? t->group->first : 0) + member - m,
+                          .of = t->group ? (int)t->group->whole->members : t->all};
     RT_TRY(rt_run_dir_file(t->group ? t->group->dir : &t->dir, name, &path));
     rt_status st = rt_model_save(model, m, path, &from);
     rt_free(path);
     return st;
 }
 
+/* The weights to keep of member `member`, and what they collapse to, as networks `m` of the two models; on rank 0 also
+ * those of other ranks. */
+static rt_status take_member(rt_trainer *t, int member, int *m) {
+    const bool mine = member >= t->team.members.lo && member < t->team.members.hi;
+    *m = mine ? member - (int)t->team.members.lo : 0;
+    if (mine && (!t->keep_best || t->at.kept_epoch[*m] == 0))
+        memcpy(rt_model_weights(t->model, *m), rt_step_values(t->step, *m),
+               (size_t)rt_model_floats(t->model) * sizeof(float));
+    float *w = mine || rt_dist_rank() == 0 ? rt_model_weights(t->model, *m) : NULL;
+    RT_TRY(rt_member_to_first(w, w, rt_model_floats(t->model), t->all, member));
+    if (w == NULL || t->ship == t->model)
+        return RT_OK;
+    return rt_student_merge(rt_model_student(t->model), rt_model_params(t->model), rt_model_block(t->model, *m),
+                            rt_model_params(t->ship), rt_model_weights(t->ship, *m));
+}
+
 /* What a student collapses to is the model; what it was before stays beside it, for those who want to look.
  */
-static rt_status save_models(rt_trainer *t) {
-    const int first = t->group ? t->group->first : 0;
-    const bool single = t->members == 1 && !t->group;
-    for (int m = 0; m < t->members; m++) {
-        char name[48];
-        if (!t->keep_best || t->at.kept_epoch[m] == 0)
-            memcpy(rt_model_weights(t->model, m), rt_step_values(t->step, m),
-                   (size_t)rt_model_floats(t->model) * sizeof(float));
-        if (t->ship != t->model) {
-            RT_TRY(rt_student_merge(rt_model_student(t->model), rt_model_params(t->model),
-                                    rt_model_block(t->model, m), rt_model_params(t->ship),
-                                    rt_model_weights(t->ship, m)));
-            if (single)
-                strcpy(name, "members.safetensors");
-            else
-                snprintf(name, sizeof name, "members-%03d.safetensors", first + m);
-            RT_TRY(save_one(t, t->model, m, name));
-        }
-        rt_member_file(name, first + m, single);
-        RT_TRY(save_one(t, t->ship, m, name));
+static rt_status save_member(rt_trainer *t, int member) {
+    const int number = (t->group ? t->group->first : 0) + member;
+    const bool single = t->all == 1 && !t->group;
+    char name[48];
+    int m;
+    RT_TRY(take_member(t, member, &m));
+    if (rt_dist_rank() > 0)
+        return RT_OK;
+    if (t->ship != t->model) {
+        if (single)
+            strcpy(name, "members.safetensors");
+        else
+            snprintf(name, sizeof name, "members-%03d.safetensors", number);
+        RT_TRY(save_one(t, t->model, m, member, name));
     }
-    return RT_OK;
+    rt_member_file(name, number, single);
+    return save_one(t, t->ship, m, member, name);
+}
+
+/* Members of other ranks pass through the place of rank 0's first one, which comes back. */
+static rt_status save_models(rt_trainer *t) {
+    rt_model *const models[] = {t->model, t->ship};
+    float *first[2] = {NULL, NULL};
+    rt_status st = RT_OK;
+    for (int i = 0; i < 2 && st == RT_OK; i++)
+        st = rt_alloc(&first[i], (size_t)rt_model_floats(models[i]) * sizeof(float));
+    for (int member = 0; member < t->all && st == RT_OK; member++) {
+        for (int i = 0; i < 2 && member == t->team.members.hi; i++)
+            memcpy(first[i], rt_model_weights(models[i], 0), (size_t)rt_model_floats(models[i]) * sizeof(float));
+        st = save_member(t, member);
+    }
+    for (int i = 0; i < 2 && st == RT_OK && t->team.members.hi < t->all; i++)
+        memcpy(rt_model_weights(models[i], 0), first[i], (size_t)rt_model_floats(models[i]) * sizeof(float));
+    rt_free(first[0]);
+    rt_free(first[1]);
+    return st;
 }
 
 static rt_status finish(rt_trainer *t, rt_train_result *r) {
+    RT_TRY(rt_trainer_gather(t));
     RT_TRY(save_models(t));
     *r = (rt_train_result){
-        .members = t->members,
+        .members = t->all,
         .epochs = t->at.epoch,
         .steps = t->at.step,
         .parameters = rt_params_trainable(rt_model_params(t->ship)),
         .seconds = rt_trainer_seconds(t),
         .samples_per_s = rt_trainer_rate(t),
-        .train_loss = t->at.step > 0 ? rt_mean(t->at.loss_sum, t->members) / (double)t->epoch_rows : NAN,
-        .valid_loss = rt_mean(t->at.kept_loss, t->members),
-        .valid_accuracy = rt_mean(t->at.kept_accuracy, t->members)};
+        .train_loss = t->at.step > 0 ? rt_mean(rt_trainer_all(t, t->at.loss_sum), t->all) / (double)t->epoch_rows : NAN,
+        .valid_loss = rt_mean(rt_trainer_all(t, t->at.kept_loss), t->all),
+        .valid_accuracy = rt_mean(rt_trainer_all(t, t->at.kept_accuracy), t->all)};
     r->keep = rt_trainer_kept(t);
     RT_TRY(rt_trainer_doubt(t, r->doubt));
     t->doubt = r->doubt;
@@ -309,7 +349,7 @@ static rt_status load_checkpoint(rt_trainer *t, bool *resumed) {
     char *path;
     RT_TRY(rt_run_dir_file(&t->dir, "checkpoint.safetensors", &path));
     *resumed = false;
-    rt_status st = t->c->resume ? rt_file_find(path, resumed) : RT_OK;
+    rt_status st = t->c->resume ? rt_run_find_file(path, resumed) : RT_OK;
     if (*resumed) {
         int64_t epoch = 0;
         st = rt_checkpoint_epoch(path, &epoch);
@@ -361,7 +401,7 @@ static void start_clocks(rt_trainer *t) {
 static rt_status run(rt_trainer *t, rt_train_result *r) {
     bool resumed, have_dir;
     char note[96] = "";
-    RT_TRY(rt_dir_find(t->c->out, &have_dir));
+    RT_TRY(rt_run_find_dir(t->c->out, &have_dir));
     if (have_dir) /* a run in use is refused before its data is read */
         RT_TRY(rt_run_dir_open(&t->dir, t->c->out, t->c->resume, t->c->force));
     RT_TRY(rt_trainer_open(t));
@@ -394,7 +434,8 @@ static rt_status run(rt_trainer *t, rt_train_result *r) {
                  (long long)t->c->patience, (long long)t->at.epoch);
         rt_trainer_progress(t, false, note);
     }
-    return finish(t, r);
+    RT_TRY(finish(t, r));
+    return rt_dist_barrier(rt_dist_all()); /* now it can be read by all */
 }
 
 /* The verb with these parameters; group: part of an ensemble, or NULL. */
@@ -410,7 +451,7 @@ static rt_status run_verb(const rt_config *c, unsigned verb, const rt_group *gro
     rt_str_init(&t.line);
     RT_TRY_GOTO(rt_path_join(&config_path, c->out, "config.yaml"));
     bool saved;
-    RT_TRY_GOTO(rt_file_find(config_path, &saved));
+    RT_TRY_GOTO(rt_run_find_file(config_path, &saved));
     if (c->resume && saved) {
         rt_run_state state;
         RT_TRY_GOTO(resume_config(&merged, c, verb, config_path));

@@ -28,7 +28,7 @@ double rt_trainer_seconds(const rt_trainer *t) {
 
 double rt_trainer_rate(const rt_trainer *t) {
     double seconds = rt_time_now() - t->started;
-    return seconds > 0 ? (double)t->rows_done * t->members / seconds : 0;
+    return seconds > 0 ? (double)t->rows_done * t->all / seconds : 0;
 }
 
 /* Rows of the current epoch that were trained on. */
@@ -87,11 +87,11 @@ const char *rt_trainer_kept(const rt_trainer *t) {
 static void put_kept(const rt_trainer *t, rt_json *j) {
     rt_json_str(j, "keep", rt_trainer_kept(t));
     rt_json_array_begin(j, "kept");
-    for (int m = 0; m < t->members; m++) {
+    for (int m = 0; m < t->all; m++) {
         rt_json_object_begin(j, NULL);
-        rt_json_i64(j, "epoch", (int64_t)t->at.kept_epoch[m]);
-        put_number(j, "valid_loss", t->at.kept_loss[m]);
-        put_number(j, "valid_accuracy", t->at.kept_accuracy[m]);
+        rt_json_i64(j, "epoch", (int64_t)rt_trainer_all(t, t->at.kept_epoch)[m]);
+        put_number(j, "valid_loss", rt_trainer_all(t, t->at.kept_loss)[m]);
+        put_number(j, "valid_accuracy", rt_trainer_all(t, t->at.kept_accuracy)[m]);
         rt_json_object_end(j);
     }
     rt_json_array_end(j);
@@ -137,22 +137,22 @@ rt_status rt_trainer_log_epoch(rt_trainer *t) {
         rt_json_i64(&j, "phase", t->phase + 1);
     if (t->verb == RT_VERB_DISTILL)
         rt_json_f64(&j, "temperature", rt_trainer_temperature(t, last));
-    rt_json_f64(&j, "train_loss", rt_mean(t->at.loss_sum, t->members) / rows);
+    rt_json_f64(&j, "train_loss", rt_mean(rt_trainer_all(t, t->at.loss_sum), t->all) / rows);
     if (counts_right(t))
-        rt_json_f64(&j, "train_accuracy", rt_mean(t->at.correct, t->members) / rows);
-    put_number(&j, "valid_loss", rt_mean(t->valid_loss, t->members));
-    put_number(&j, "valid_accuracy", rt_mean(t->valid_accuracy, t->members));
+        rt_json_f64(&j, "train_accuracy", rt_mean(rt_trainer_all(t, t->at.correct), t->all) / rows);
+    put_number(&j, "valid_loss", rt_mean(rt_trainer_all(t, t->valid_loss), t->all));
+    put_number(&j, "valid_accuracy", rt_mean(rt_trainer_all(t, t->valid_accuracy), t->all));
     put_diversity(t, &j);
     rt_json_f64(&j, "samples_per_s", rt_trainer_rate(t));
     rt_json_f64(&j, "seconds", rt_trainer_seconds(t));
     rt_json_array_begin(&j, "members");
-    for (int m = 0; m < t->members; m++) {
+    for (int m = 0; m < t->all; m++) {
         rt_json_object_begin(&j, NULL);
-        rt_json_f64(&j, "train_loss", t->at.loss_sum[m] / rows);
+        rt_json_f64(&j, "train_loss", rt_trainer_all(t, t->at.loss_sum)[m] / rows);
         if (counts_right(t))
-            rt_json_f64(&j, "train_accuracy", t->at.correct[m] / rows);
-        put_number(&j, "valid_loss", t->valid_loss[m]);
-        put_number(&j, "valid_accuracy", t->valid_accuracy[m]);
+            rt_json_f64(&j, "train_accuracy", rt_trainer_all(t, t->at.correct)[m] / rows);
+        put_number(&j, "valid_loss", rt_trainer_all(t, t->valid_loss)[m]);
+        put_number(&j, "valid_accuracy", rt_trainer_all(t, t->valid_accuracy)[m]);
         rt_json_object_end(&j);
     }
     rt_json_array_end(&j);
@@ -275,14 +275,14 @@ void rt_trainer_progress(rt_trainer *t, bool epoch_end, const char *note) {
         .epochs = t->c->epochs,
         .step = t->at.index,
         .steps = t->nbatches,
-        .loss = rows > 0 ? rt_mean(t->at.loss_sum, t->members) / rows : NAN,
-        .accuracy = rows > 0 && counts_right(t) ? rt_mean(t->at.correct, t->members) / rows : NAN,
+        .loss = rows > 0 ? rt_mean(rt_trainer_all(t, t->at.loss_sum), t->all) / rows : NAN,
+        .accuracy = rows > 0 && counts_right(t) ? rt_mean(rt_trainer_all(t, t->at.correct), t->all) / rows : NAN,
         .samples_per_s = rt_trainer_rate(t),
         .seconds = rt_trainer_seconds(t),
         .seconds_left = done > 0 ? (now - t->started) * (double)(all - t->at.step) / (double)done : NAN,
         .epoch_end = epoch_end,
-        .valid_loss = epoch_end ? rt_mean(t->valid_loss, t->members) : NAN,
-        .valid_accuracy = epoch_end ? rt_mean(t->valid_accuracy, t->members) : NAN,
+        .valid_loss = epoch_end ? rt_mean(rt_trainer_all(t, t->valid_loss), t->all) : NAN,
+        .valid_accuracy = epoch_end ? rt_mean(rt_trainer_all(t, t->valid_accuracy), t->all) : NAN,
         .note = note};
     t->hooks->progress(t->hooks->user, &p);
 }

@@ -97,7 +97,10 @@ static rt_status make_step(rt_trainer *t) {
     const rt_config *c = t->c;
     rt_step_options o = {.batch = t->batches.batch,
                          .members = t->members,
-                         .of = t->group ? (int)t->group->whole->members : 0,
+                         .of = t->group ? (int)t->group->whole->members : t->all,
+                         .first = (int)t->team.members.lo,
+                         .team = t->team.ranks,
+                         .idle = t->group || !t->tells, /* parts of a run may be smaller than the whole */
                          .optimiser = c->optimiser,
                          .momentum = c->momentum,
                          .beta1 = c->beta1,
@@ -176,8 +179,8 @@ static void leave_phase(rt_trainer *t) {
 static rt_status make_probe(rt_trainer *t) {
     const rt_subset *rows = t->valid.n > 0 ? &t->valid : &t->train;
     const rt_distill_config what = rt_trainer_what(t);
-    if (t->regression)
-        return RT_OK;
+    if (t->regression || t->team.members.lo > 0)
+        return RT_OK; /* it looks at the first member */
     return rt_probe_create(&t->probe, &what, rt_model_own_params(t->model), rows, t->batches.row, t->pool);
 }
 
@@ -188,8 +191,8 @@ static rt_status make_validation(rt_trainer *t) {
     one.m = rt_student_members(rt_model_student(t->ship));
     RT_TRY(rt_row_init(&t->valid_row, one));
     RT_TRY(rt_calloc(&t->valid_y, (size_t)(one.m * one.k), sizeof *t->valid_y));
-    return rt_predictor_create(&t->predictor, rt_model_student(t->ship), rt_model_own_params(t->ship),
-                               RT_MIN((int64_t)VALID_BATCH, t->valid.n), t->members, t->pool);
+    return rt_predictor_create_team(&t->predictor, rt_model_student(t->ship), rt_model_own_params(t->ship),
+                                    RT_MIN((int64_t)VALID_BATCH, t->valid.n), t->all, t->pool, t->team.ranks);
 }
 
 rt_status rt_trainer_enter(rt_trainer *t, int phase) {
@@ -206,6 +209,8 @@ rt_status rt_trainer_enter(rt_trainer *t, int phase) {
     RT_TRY(make_probe(t));
     t->checkpoint = (rt_checkpoint){.config_hash = t->config_hash,
                                     .data_hash = t->data_hash,
+                                    .all = t->all,
+                                    .first = (int)t->team.members.lo,
                                     .members = t->members,
                                     .floats = rt_model_floats(t->model),
                                     .step = t->step,
@@ -307,19 +312,22 @@ done:
 
 static rt_status make_buffers(rt_trainer *t) {
     size_t m = (size_t)t->members, targets;
-    RT_TRY(rt_calloc(&t->numbers, 10 * m, sizeof *t->numbers));
+    const size_t all = (size_t)t->all, first = (size_t)t->team.members.lo;
+    RT_TRY(rt_calloc(&t->numbers, RT_TRAINER_ROWS * all, sizeof *t->numbers));
+    RT_TRY(rt_calloc(&t->packed, RT_TRAINER_ROWS * all, sizeof *t->packed));
+    RT_TRY(rt_calloc(&t->offset, (size_t)rt_dist_size() + 1, sizeof *t->offset));
     double **const rows[] = {&t->at.loss_sum,   &t->at.correct,    &t->at.kept_loss, &t->at.kept_accuracy,
                              &t->at.kept_epoch, &t->at.lowest,     &t->lr,           &t->losses,
                              &t->valid_loss,    &t->valid_accuracy};
     for (int64_t i = 0; i < RT_COUNT(rows); i++)
-        *rows[i] = t->numbers + (size_t)i * m;
+        *rows[i] = t->numbers + (size_t)i * all + first;
     for (int i = 0; i < t->members; i++)
         t->at.kept_loss[i] = t->at.kept_accuracy[i] = t->valid_loss[i] = t->valid_accuracy[i] = NAN;
     RT_TRY(rt_calloc(&t->correct, m, sizeof *t->correct));
     RT_TRY(rt_calloc(&t->blocks, m, sizeof *t->blocks));
     RT_TRY(rt_calloc(&t->seeds, m, sizeof *t->seeds));
     for (int i = 0; i < t->members; i++)
-        t->seeds[i] = rt_rng_member_seed((uint64_t)t->c->seed, t->c->first_member + i);
+        t->seeds[i] = rt_rng_member_seed((uint64_t)t->c->seed, t->c->first_member + t->team.members.lo + i);
     RT_FAIL_IF(!rt_size_mul(m, (size_t)t->batches.batch, &targets), RT_E_MEMORY, "the batch is too large");
     if (t->regression)
         RT_TRY(rt_calloc(&t->target, targets, sizeof *t->target));
@@ -363,7 +371,9 @@ rt_status rt_trainer_open(rt_trainer *t) {
     RT_TRY(rt_dataset_open(&t->data, c->data, rt_config_data(c)));
     RT_TRY(rt_dataset_need_labels(t->data, "training"));
     rt_config_name_splits(&t->config, t->data);
-    t->members = (int)c->members;
+    t->all = (int)c->members;
+    t->team = rt_team_of(rt_dist_all(), t->all, rt_dist_rank());
+    t->members = (int)(t->team.members.hi - t->team.members.lo);
     t->regression = rt_dataset_task(t->data) == RT_TASK_REGRESSION;
     RT_TRY(rt_trainer_resolve(t));
     RT_TRY(rt_older_settings(t));
@@ -378,6 +388,7 @@ rt_status rt_trainer_open(rt_trainer *t) {
     RT_TRY(rt_subset_rows(&t->labelled, t->train.part, t->train.index, t->train.n));
     RT_TRY(rt_class_weights(t));
     RT_TRY(open_teaching(t));
+    RT_TRY(rt_trainer_check_ranks(t));
     t->keep_best = t->valid.n > 0 && strcmp(c->keep, "last") != 0;
     RT_FAIL_IF(c->patience > 0 && !t->keep_best, RT_E_USAGE, "--patience waits for better weights: %s",
                t->valid.n > 0 ? "--keep loss or accuracy" : "--valid must leave rows to judge by");
@@ -411,6 +422,8 @@ void rt_trainer_close(rt_trainer *t) {
     rt_dataset_destroy(&t->data);
     rt_free(t->seeds);
     rt_free(t->numbers);
+    rt_free(t->packed);
+    rt_free(t->offset);
     rt_free(t->correct);
     rt_free(t->blocks);
     rt_free(t->target);

@@ -45,7 +45,7 @@ rt_status rt_trainer_validate(rt_trainer *t) {
         t->valid_loss[m] /= (double)t->valid.n;
         t->valid_accuracy[m] = t->regression ? NAN : t->valid_accuracy[m] / (double)t->valid.n;
         RT_FAIL_IF(!isfinite(t->valid_loss[m]), RT_E_NUMERIC,
-                   "member %d, epoch %lld: the validation loss is not finite", m, (long long)t->at.epoch + 1);
+                   "member %d, epoch %lld: the validation loss is not finite", (int)t->team.members.lo + m, (long long)t->at.epoch + 1);
     }
     return RT_OK;
 }

@@ -184,11 +184,11 @@ static void test_rises(void **state) {
                  {{1, -2, 15}, false},   {{1, -2, 17}, true},   {{1, 0.01, 0.8}, false},
                  {{1, 0.01, 1.2}, true}};
     for (int64_t i = 0; i < RT_COUNT(table); i++) {
-        double loss[1], lowest[1] = {0}, kept[1] = {NAN};
+        double loss[1], lowest[1] = {0}, kept[1] = {NAN}, last[1] = {0};
         char text[RT_DOUBT_MAX];
         rt_config c = {.seed = 1};
         rt_trainer t = {
-            .verb = RT_VERB_TRAIN, .c = &c, .members = 1, .nphases = 1, .nbatches = 4, .epoch_rows = 100};
+            .verb = RT_VERB_TRAIN, .c = &c, .all = 1, .members = 1, .losses = last, .nphases = 1, .nbatches = 4, .epoch_rows = 100};
         t.at = (rt_progress_state){.step = 4, .loss_sum = loss, .lowest = lowest, .kept_loss = kept};
         for (int e = 0; e < 3; e++) {
             t.at.epoch = e;

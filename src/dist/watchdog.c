@@ -1,0 +1,152 @@
+/*
+ * watchdog.c - the end of a job one of whose ranks is frozen.
+ *
+ * MPI waits for ever for a rank that is stopped, or whose machine is gone. So a thread of each rank sends a sign of
+ * life, five times within the time allowed: rank 0 to all, all to rank 0. Rank 0 watches all, all watch rank 0; ranks
+ * after the first wait a little longer before they accuse it, so that one of them speaks. The accuser names who is
+ * silent and aborts the job. A rank that finds that it has itself been asleep accuses nobody: after the whole job was
+ * suspended, all wake up to old signs of life.
+ *
+ * A rank that dies is the launcher's affair, which ends the others within seconds.
+ */
+#include "base/alloc.h"
+#include "base/timer.h"
+#include "dist/dist_int.h"
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define W (&rt_the_world)
+
+typedef struct peer {
+    double heard;
+    bool done; /* came to its end */
+    rt_request sign;
+} peer;
+
+static struct {
+    bool on;
+    pthread_t thread;
+    atomic_bool stop, silent;
+    double allowed;
+    void (*say)(const char *line);
+    peer *peer;
+    char sign[1];
+} dog;
+
+static void accuse(int rank, double seconds) {
+    char text[512];
+    snprintf(text, sizeof text,
+             "retort: rank %d on %s (process %lld) has given no sign of life for %.0f seconds: it is frozen, or its "
+             "machine is gone; the job ends, --resume continues from the last checkpoint\n",
+             rank, W->who[rank].host, (long long)W->who[rank].pid, seconds);
+    dog.say(text);
+    W->t->abort(rt_status_exit_code(RT_E_FAILED)); /* does not return */
+    (void)kill(getpid(), SIGKILL);
+}
+
+/* Under the lock. */
+static void send_signs(int first, int end) {
+    for (int i = first; i < end; i++) {
+        int done = 1;
+        peer *p = &dog.peer[i];
+        if (i == W->rank || p->done)
+            continue;
+        if (p->sign && (W->t->test(&p->sign, &done) || !done))
+            continue; /* the last one has not arrived yet */
+        if (W->t->send(dog.sign, 1, i, RT_TAG_LIFE, &p->sign))
+            p->sign = 0;
+    }
+}
+
+static void hear_signs(double now) {
+    int found = 1, source = 0, done;
+    size_t n = 0;
+    char sign[8];
+    rt_request r;
+    while (!W->t->probe(-1, RT_TAG_LIFE, &found, &source, &n) && found) {
+        if (W->t->receive(sign, sizeof sign, source, RT_TAG_LIFE, &r))
+            return;
+        for (done = 0; !done && !W->t->test(&r, &done);)
+            ;
+        dog.peer[source].heard = now;
+    }
+}
+
+static void *watch(void *arg) {
+    (void)arg;
+    const int first = W->rank == 0 ? 1 : 0, end = W->rank == 0 ? W->size : 1;
+    const double every = RT_MIN(dog.allowed / 5, 5.0);
+    const double patience = dog.allowed + (W->rank == 0 ? 0 : 0.5 * RT_MIN(W->rank, 20));
+    double last = rt_time_now(), sent = 0;
+    while (!atomic_load(&dog.stop)) {
+        usleep((useconds_t)(1e6 * RT_MIN(every / 4, 0.1)));
+        const double now = rt_time_now();
+        for (int i = 0; now - last > 2 * every && i < W->size; i++)
+            dog.peer[i].heard = now; /* this rank was asleep itself */
+        last = now;
+        if (now - sent < every)
+            continue;
+        sent = now;
+        rt_world_lock_side();
+        if (!atomic_load(&dog.silent))
+            send_signs(first, end);
+        hear_signs(now);
+        for (int i = first; i < end; i++)
+            if (!dog.peer[i].done && now - dog.peer[i].heard > patience)
+                accuse(i, now - dog.peer[i].heard);
+        rt_world_unlock();
+    }
+    return NULL;
+}
+
+rt_status rt_dist_watch(double seconds, void (*say)(const char *line)) {
+    sigset_t all, old;
+    if (W->size < 2 || dog.on)
+        return RT_OK;
+    RT_TRY(rt_calloc(&dog.peer, (size_t)W->size, sizeof *dog.peer));
+    dog.allowed = seconds;
+    dog.say = say;
+    for (int i = 0; i < W->size; i++)
+        dog.peer[i].heard = rt_time_now();
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    const int err = pthread_create(&dog.thread, NULL, watch, NULL);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    RT_FAIL_IF(err, RT_E_FAILED, "cannot start the thread that watches other ranks: %s", strerror(err));
+    dog.on = true;
+    return RT_OK;
+}
+
+void rt_watch_stop_sending(void) {
+    rt_world_lock();
+    atomic_store(&dog.silent, true);
+    rt_world_unlock();
+}
+
+void rt_watch_forget(int rank) {
+    rt_world_lock();
+    if (dog.on)
+        dog.peer[rank].done = true;
+    rt_world_unlock();
+}
+
+/* Signs on their way are received by the other side, which waits for a last word. */
+void rt_watch_stop(void) {
+    if (!dog.on)
+        return;
+    atomic_store(&dog.stop, true);
+    pthread_join(dog.thread, NULL);
+    rt_world_lock();
+    for (int i = 0; i < W->size; i++) {
+        unsigned turns = 0;
+        for (int done = 0; dog.peer[i].sign && !done && turns < 30000 && !W->t->test(&dog.peer[i].sign, &done);) {
+            rt_world_drain(RT_TAG_LIFE, -1);
+            rt_world_pause(&turns);
+        }
+    }
+    rt_world_unlock();
+    rt_free(dog.peer);
+    memset(&dog, 0, sizeof dog);
+}

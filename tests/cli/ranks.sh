@@ -1,0 +1,178 @@
+#!/bin/sh
+# Several ranks: the same bytes as one, stopped and resumed on other numbers of them; bad set-ups end in one line. With
+# LONG=1 (tools/check_ranks) everything is tried on 1 to 4 ranks of every MPI; without it on a few.
+. "$(dirname "$0")/tap.inc"
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
+unset RETORT_MPI
+plugins=$(dirname "$RETORT")
+long=${LONG:-}
+libraries=""
+for l in openmpi mpich; do
+    if [ -e "$plugins/libretort-mpi-$l.so" ] && command -v "mpirun.$l" >/dev/null; then libraries="$libraries $l"; fi
+done
+if [ -z "$libraries" ]; then
+    echo "skipped: no MPI, neither Open MPI nor MPICH"
+    finish
+fi
+set -- $libraries
+first=$1
+other=${2:-$1}
+
+# ranks LIBRARY N ARGS...: as run, on N ranks
+ranks() {
+    library=$1
+    n=$2
+    shift 2
+    timeout 300 "mpirun.$library" -n "$n" "$RETORT" "$@" >out 2>err </dev/null
+    rc=$?
+}
+
+# ---- exchanges ----
+cp "$plugins/tests/test_dist" .
+for l in $libraries; do
+    ln -sf "$plugins/libretort-mpi-$l.so" .
+    for n in 2 3 ${long:+4 5 7}; do
+        timeout 100 "mpirun.$l" -n "$n" ./test_dist >out 2>err
+        rc=$?
+        ok $rc "exchanges among $n ranks of $l"
+    done
+done
+
+# ---- one hash ----
+spiral="--data spiral:n=150 --epochs 3 --batch 30 --seed 7 -q"
+ring="--data ring:n=120 --epochs 2 --batch 24 --seed 3 -q"
+# name|verb and flags|most ranks. --slice makes small networks have something to share.
+train_mlp="train $spiral --arch mlp:16,16 --members 3 --dropout 0.1"
+train_one="train $spiral --arch mlp:16,16 --slice 5 --valid 0.2 --patience 2"
+reg="train $ring --arch mlp:8 --members 2 --augment none"
+hydra="distill $spiral --teacher mlp.one --arch mlp:16,16 --method hydra --slice 6"
+end2="distill $spiral --teacher mlp.one --arch mlp:16,16 --method end2 --slice 5 --aux spiral:n=60"
+kd="distill $spiral --teacher mlp.one --arch mlp:12 --method kd --slice 10 --clip-norm 1"
+if [ -n "$long" ]; then picture="--limit 200 --epochs 2 --batch 40"; else picture="--limit 60 --epochs 1 --batch 20"; fi
+wrn="train --data fashion-mnist $picture --valid 20 --seed 7 -q --arch wrn:10,1 --members 2 --augment flip,crop:2"
+lbe="distill --data fashion-mnist $picture --valid 20 --seed 7 -q --teacher wrn.one --arch wrn:10,1 --method latent-be --perturb tdiv-sdiv"
+
+# told A B: both logs say the same, but for clocks
+told() {
+    for f in "$1" "$2"; do
+        sed 's/"time":"[^"]*",//; s/"samples_per_s":[^,}]*,//; s/"seconds":[^,}]*,//' "$f/log.jsonl" | grep -v '"stopped"\|"resumed"'
+    done | sort | uniq -c | grep -v '^ *2 '
+    test $? -eq 1
+}
+same_models() {
+    for f in "$1"/*.safetensors; do
+        cmp "$f" "$2/$(basename "$f")" || return 1
+    done
+}
+
+have_fashion=""
+run data fashion-mnist --limit 10 -q
+[ "$rc" -eq 0 ] && have_fashion=1
+[ -n "$have_fashion" ] || echo "skipped: wrn:10,1 and latent-be on ranks: no fashion-mnist"
+
+# what NAME RANKS FLAGS...
+what() {
+    name=$1
+    most=$2
+    shift 2
+    run "$@" -j 1 --out "$name.one"
+    expect 0 "" "$name on one rank"
+    run "$@" -j 2 --out "$name.j2"
+    check "$name: two threads, the same models" same_models "$name.one" "$name.j2"
+    if [ -n "$long" ]; then list="1 2 3 4"; threads="1 2"; libs=$libraries; else list="2 3"; threads=1; libs=$first; fi
+    for l in $libs; do
+        for n in $list; do
+            [ "$n" -le "$most" ] || continue
+            for j in $threads; do
+                ranks "$l" "$n" "$@" -j "$j" --out "$name.$l$n$j"
+                expect 0 "" "$name: $n ranks of $l, $j threads"
+                check "$name: the same models on $n ranks of $l, $j threads" same_models "$name.one" "$name.$l$n$j"
+                check "$name: the same log" told "$name.one" "$name.$l$n$j"
+            done
+        done
+    done
+    # stopped on some, resumed on others, with the other MPI, and at last on one
+    steps=$(sed -n 's/.*"steps": *\([0-9]*\).*/\1/p' "$name.one/metrics.json" | head -1)
+    for i in 1 ${long:+2 3}; do
+        a=$(((steps * i + 1) / 4 + 1))
+        b=$(((steps * 3) / 4 + 1))
+        ranks "$first" 2 "$@" -j 1 --out "$name.s$i" --stop-after "$a"
+        check "$name: stopped at step $a on 2 ranks with code 4" test "$rc" -ne 0 -a -s "$name.s$i/checkpoint.safetensors"
+        ranks "$other" "$((most < 3 ? most : 3))" "${1}" --out "$name.s$i" --resume -q --stop-after "$b"
+        run "$1" --out "$name.s$i" --resume -q -j 2
+        expect 0 "" "$name: resumed on more ranks, then on one"
+        check "$name: the same models after that" same_models "$name.one" "$name.s$i"
+    done
+}
+# shellcheck disable=SC2086
+what mlp 3 $train_mlp
+# shellcheck disable=SC2086
+what one 4 $train_one
+# shellcheck disable=SC2086
+what reg 2 $reg
+# shellcheck disable=SC2086
+what hydra 4 $hydra
+# shellcheck disable=SC2086
+what end2 4 $end2
+# shellcheck disable=SC2086
+what kd 3 $kd
+if [ -n "$have_fashion" ]; then
+    # shellcheck disable=SC2086
+    what wrn 4 $wrn
+    # shellcheck disable=SC2086
+    what lbe 2 $lbe
+fi
+# shellcheck disable=SC2086
+ranks "$other" 2 $train_mlp --at-once 2 --out groups
+check "in groups on two ranks, the same models" same_models mlp.one groups
+
+# ---- bad set-ups: one line, code 2 or 3, nobody waits ----
+# bad CODE TEXT DESCRIPTION: of the last run
+bad() {
+    [ "$(grep -c '^retort: ' err)" -eq 1 ] && [ "$rc" -eq "$1" ] && grep -qF -e "$2" err
+    ok $? "$3"
+}
+# shellcheck disable=SC2086
+for l in $libraries; do
+    ranks "$l" 4 $train_mlp --out many
+    bad 2 "too many ranks for the work" "more ranks than small members ($l)"
+    ranks "$l" 2 train --data nowhere --arch mlp:4 --out bad
+    bad 2 "nowhere" "an error that all ranks make is said once ($l)"
+    ranks "$l" 2 predict mlp.one
+    bad 2 "works on one rank" "a verb that is not shared ($l)"
+    ranks "$l" 3 $train_mlp --out mlp.one
+    bad 2 "finished run" "a finished run is not touched ($l)"
+    sed "s/$("$RETORT" --version | sed -n '1s/[^0-9]*\([0-9.]*\).*/\1/p' | sed 's/\./\\./g')/9.9.9/g" "$RETORT" >other-version
+    chmod +x other-version
+    timeout 60 "mpirun.$l" -n 1 "$RETORT" $train_mlp --out v : -n 1 "$work/other-version" $train_mlp --out v >out 2>err
+    rc=$?
+    bad 2 "same version" "two versions ($l)"
+    timeout 60 "mpirun.$l" -n 1 "$RETORT" $train_mlp --out v : -n 1 "$RETORT" $train_mlp --out v --lr 0.7 >out 2>err
+    rc=$?
+    bad 2 "the configuration" "two configurations ($l)"
+    timeout 60 "mpirun.$l" -n 1 env RETORT_ISA=plain "$RETORT" $train_mlp --out v : -n 1 "$RETORT" $train_mlp --out v >out 2>err
+    rc=$?
+    if [ "$rc" -ne 0 ] || grep -q avx /proc/cpuinfo; then bad 2 "instruction set" "two instruction sets ($l)"; fi
+    mkdir -p a b
+    printf 'x,y\n1,a\n2,b\n3,a\n4,b\n5,a\n6,b\n7,a\n8,b\n' >a/t.csv
+    printf 'x,y\n1,a\n2,b\n3,a\n4,b\n5,a\n6,b\n7,a\n8,a\n' >b/t.csv
+    csv="train --data csv:t.csv --arch mlp:4 --members 2 --epochs 1 -q"
+    timeout 60 "mpirun.$l" -n 1 sh -c "cd a; exec '$RETORT' $csv --out '$work/d'" : -n 1 sh -c "cd b; exec '$RETORT' $csv --out '$work/d'" >out 2>err
+    rc=$?
+    bad 3 "same data" "two data sets ($l)"
+    cp a/t.csv b/t.csv
+    timeout 60 "mpirun.$l" -n 1 sh -c "cd a; exec '$RETORT' $csv --out run" : -n 1 sh -c "cd b; exec '$RETORT' $csv --out run" >out 2>err
+    rc=$?
+    bad 2 "file system" "no shared file system ($l)"
+    check "the second rank wrote nothing" test ! -e b/run
+    rm -rf a b
+done
+mkdir lone
+cp "$RETORT" lone/retort
+OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=0 lone/retort train >out 2>err
+rc=$?
+if ! ls /usr/local/lib*/retort/libretort-mpi-openmpi.so /usr/lib/*/retort/libretort-mpi-openmpi.so >/dev/null 2>&1; then
+    bad 2 "cannot speak to it" "a program without the plug-in says so"
+fi
+check "RETORT_MPI=none: a rank of its own" env OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_RANK=1 RETORT_MPI=none lone/retort train --data spiral:n=20 --arch mlp:4 --epochs 1 -q --out lone/run
+finish
