@@ -37,6 +37,7 @@ check-long: check
 	@RT_WALK_ALL=1 tools/run_tests $(BUILD) cli/memory
 	@tools/check_sanitizers
 	@tools/check_threads
+	@tools/check_ranks $(BUILD)
 	@tools/check_clang
 
 bench:

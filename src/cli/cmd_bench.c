@@ -21,8 +21,10 @@
 #include "base/size.h"
 #include "base/timer.h"
 #include "cli/cli.h"
+#include "dist/dist.h"
 #include "model/predictor.h"
 #include "perturb/perturb.h"
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,21 +77,30 @@ static int compare(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
+/* Another round? Ranks make the same number of them. */
+static rt_status goes_on(int rounds, double end, int *more) {
+    *more = rounds < ROUNDS_MAX && (rounds < ROUNDS_MIN || rt_time_now() < end);
+    return rt_dist_lead(RT_OK, more);
+}
+
 static rt_status measure(bench *b, timing *out, rt_status (*once)(bench *)) {
-    int n = 0;
+    int n = 0, more;
     for (int i = 0; i < WARM_UP; i++)
         RT_TRY(once(b));
-    for (double end = rt_time_now() + b->c->config.budget;
-         n < ROUNDS_MAX && (n < ROUNDS_MIN || rt_time_now() < end); n++) {
+    const double end = rt_time_now() + b->c->config.budget;
+    for (;; n++) {
+        RT_TRY(goes_on(n, end, &more));
+        if (!more)
+            break;
         RT_FAIL_IF(*cli_stop(), RT_E_INTERRUPTED, "interrupted; nothing to save");
         double t = rt_time_now();
         RT_TRY(once(b));
         b->times[n] = rt_time_now() - t;
     }
     qsort(b->times, (size_t)n, sizeof *b->times, compare);
-    *out = (timing){.median = n % 2 ? b->times[n / 2] : (b->times[n / 2 - 1] + b->times[n / 2]) / 2,
-                    .best = b->times[0],
-                    .rounds = n};
+    double slowest[2] = {n % 2 ? b->times[n / 2] : (b->times[n / 2 - 1] + b->times[n / 2]) / 2, b->times[0]};
+    RT_TRY(rt_dist_most(rt_dist_all(), slowest, 2));
+    *out = (timing){.median = slowest[0], .best = slowest[1], .rounds = n};
     return RT_OK;
 }
 
@@ -229,8 +240,12 @@ static rt_status bench_teachers(bench *b, rt_distill_config *what) {
 
 /* A small learning rate: thousands of steps on random labels must stay finite, and cost no less for it. */
 static rt_status bench_step(bench *b) {
+    const rt_team team = rt_team_of(rt_dist_all(), b->members, rt_dist_rank());
+    const int own = (int)(team.members.hi - team.members.lo);
     rt_step_options o = {.batch = b->batch,
-                         .members = b->members,
+                         .members = own,
+                         .of = b->members,
+                         .team = team.ranks,
                          .optimiser = "sgd",
                          .momentum = 0.9,
                          .nesterov = true,
@@ -243,8 +258,9 @@ static rt_status bench_step(bench *b) {
     for (int m = 0; m < b->members; m++) {
         b->seeds[m] = rt_rng_member_seed((uint64_t)b->c->config.seed, m);
         b->lr[m] = 1e-3;
-        rt_params_init(b->params, rt_step_values(b->step, m), b->seeds[m]);
-        b->blocks[m] = rt_step_values(b->step, m);
+        b->blocks[m] = rt_step_values(b->step, m % own); /* those of other ranks are as good for predicting */
+        if (m < own)
+            rt_params_init(b->params, rt_step_values(b->step, m), b->seeds[m]);
     }
     b->step_flops = rt_step_flops(b->step);
     b->bytes = rt_step_bytes(b->step);
@@ -363,6 +379,7 @@ static rt_status print_json(const bench *b, rt_str *out) {
     rt_json_str(&j, "objective", k->objective);
     rt_json_str(&j, "perturb", k->perturb ? k->perturb : "none");
     rt_json_i64(&j, "threads", rt_pool_workers(b->pool));
+    rt_json_i64(&j, "ranks", rt_dist_size());
     rt_json_i64(&j, "parameters", rt_params_trainable(b->params));
     rt_json_f64(&j, "train_samples_per_s", train_rate(b, b->train.median));
     rt_json_f64(&j, "train_samples_per_s_best", train_rate(b, b->train.best));
@@ -383,7 +400,9 @@ static rt_status print_json(const bench *b, rt_str *out) {
 
 static rt_status print_text(const bench *b, rt_str *out) {
     const rt_config *k = &b->c->config;
-    char rate[32], best[32], number[32];
+    char rate[32], best[32], number[32], ranks[32] = "";
+    if (rt_dist_size() > 1)
+        snprintf(ranks, sizeof ranks, "%d ranks of ", rt_dist_size());
     cli_table t;
     cli_table_init(&t, "lrrrrr", "|samples/s|best|ms/step|GFLOP/s|of peak");
     cli_table_cell(&t, "training");
@@ -399,10 +418,10 @@ static rt_status print_text(const bench *b, rt_str *out) {
     cli_table_cell(&t, "%.1f", infer_gflops(b));
     cli_table_cell(&t, "%.0f %%", infer_gflops(b) * 1e11 / b->peak);
     rt_str_appendf(out,
-                   "%s, input %s, batch %lld, %d member%s, %d thread%s; %s parameters, peak of the threads "
+                   "%s, input %s, batch %lld, %d member%s, %s%d thread%s; %s parameters, peak of the threads "
                    "%.0f GFLOP/s\n",
                    k->arch, k->input, (long long)b->batch, b->members, b->members == 1 ? "" : "s",
-                   rt_pool_workers(b->pool), rt_pool_workers(b->pool) == 1 ? "" : "s",
+                   ranks, rt_pool_workers(b->pool), rt_pool_workers(b->pool) == 1 ? "" : "s",
                    cli_count(number, rt_params_trainable(b->params)), b->peak * 1e-9);
     cli_table_print(&t, out, b->c->term.colour_out);
     cli_table_deinit(&t);
@@ -419,7 +438,7 @@ rt_status cli_cmd_bench(rt_cli *c) {
     RT_TRY_GOTO(bench_pool(&b));
     RT_TRY_GOTO(bench_net(&b));
     RT_TRY_GOTO(bench_data(&b));
-    b.peak = cli_peak_flops(b.pool, 0.2);
+    b.peak = cli_peak_flops(b.pool, 0.2) * rt_dist_size();
     if (c->config.layers) {
         st = bench_layers(&b);
         goto done;

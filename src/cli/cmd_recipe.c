@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/timer.h"
 #include "cli/cli.h"
+#include "dist/dist.h"
 #include "model/run.h"
 #include "recipe/recipe.h"
 #include <math.h>
@@ -219,7 +220,10 @@ static rt_status run_job(void *user, const rt_recipe_job *job, bool resume) {
     cli_term_init(&c.term, &c.config);
     c.term.progress = w->cli->term.progress;
     cli_mute(true);
+    RT_TRY_GOTO(rt_dist_barrier(rt_dist_all())); /* nobody still looks at what is there */
     st = c.verb->run(&c);
+    if (st == RT_OK)
+        st = rt_dist_barrier(rt_dist_all()); /* what was written can be read */
     cli_mute(false);
     cli_term_close(&c.term);
 done:
@@ -257,6 +261,7 @@ static rt_status run(rt_cli *c) {
     rt_recipe *r;
     RT_TRY(open_recipe(c, &r));
     runner w = {.cli = c, .recipe = r};
+    rt_dist_let_idle(true); /* students are often smaller than their teachers are many */
     rt_recipe_hooks hooks = {.run = run_job, .progress = show_place, .user = &w, .stop = cli_stop()};
     rt_status st = say_needs(c, r);
     if (st == RT_OK)

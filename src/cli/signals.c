@@ -3,7 +3,8 @@
  *
  * The handler sets a flag that everything long looks at: training, evaluation, prediction, and (base/stop.h) reading
  * and resampling. It is removed by the first signal (SA_RESETHAND), so the second Ctrl-C kills at once. Whatever has
- * not ended two seconds later is ended by the alarm, unless a file is being written: a save is let through. Files are
+ * not ended two seconds later (on several ranks twenty, because they end a step together) is ended by the alarm, unless
+ * a file is being written: a save is let through. Files are
  * replaced as a whole, so what was saved before is good either way. A signal that was ignored when the program
  * started (nohup, a background job) stays ignored. Writing to a closed pipe or beyond a file size limit is an error
  * of write(2), not the end of the process.
@@ -14,18 +15,20 @@
 #include "base/sigguard.h"
 #include "base/stop.h"
 #include "cli/cli.h"
+#include "dist/dist.h"
 #include <signal.h>
 #include <stddef.h>
 #include <unistd.h>
 
-enum { PATIENCE = 2 }; /* seconds */
+enum { PATIENCE = 2, PATIENCE_RANKS = 20 }; /* seconds; ranks stop together, after a step */
 
 static volatile sig_atomic_t stop;
+static unsigned patience = PATIENCE;
 
 static void on_stop(int signal_number) {
     (void)signal_number;
     stop = 1;
-    alarm(PATIENCE);
+    alarm(patience);
 }
 
 static void on_alarm(int signal_number) {
@@ -61,8 +64,9 @@ static void own_stack(void) {
 }
 
 void cli_signals_catch(void) {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1};
     own_stack();
+    patience = rt_dist_size() > 1 ? PATIENCE_RANKS : PATIENCE;
     for (int64_t i = 0; i < RT_COUNT(numbers); i++)
         set(numbers[i], on_stop, (int)(SA_RESTART | SA_RESETHAND));
     set(SIGALRM, on_alarm, SA_RESTART);

@@ -43,6 +43,15 @@ rt_ranks rt_dist_alone(void) {
 int rt_dist_neighbours(void) {
     return W->neighbours;
 }
+static bool may_idle;
+
+void rt_dist_let_idle(bool on) {
+    may_idle = on;
+}
+bool rt_dist_may_idle(void) {
+    return may_idle;
+}
+
 const char *rt_dist_library(void) {
     return W->t ? W->t->name : "";
 }

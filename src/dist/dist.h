@@ -60,6 +60,10 @@ rt_status rt_dist_end(rt_status st, rt_dist_say say, void *user);
 /* From now on a rank that is silent for so many seconds ends the job: `say` gets a line that names it, on whatever
  * thread, and then all are aborted. */
 rt_status rt_dist_watch(double seconds, void (*say)(const char *line)) RT_MUST_CHECK;
+/* Whether ranks for which a piece of work is too small wait for the next one, instead of that being an error: where
+ * many pieces follow each other, as in a recipe. */
+void rt_dist_let_idle(bool on);
+bool rt_dist_may_idle(void);
 /* Ranks that share the processors of this one, itself included. */
 int rt_dist_neighbours(void);
 /* "Open MPI 4.1.4", or "" alone. */

@@ -42,6 +42,7 @@ static void accuse(int rank, double seconds) {
              "machine is gone; the job ends, --resume continues from the last checkpoint\n",
              rank, W->who[rank].host, (long long)W->who[rank].pid, seconds);
     dog.say(text);
+    usleep(300000); /* MPICH's launcher passes on nothing that comes with the end */
     W->t->abort(rt_status_exit_code(RT_E_FAILED)); /* does not return */
     (void)kill(getpid(), SIGKILL);
 }

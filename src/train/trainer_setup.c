@@ -100,7 +100,7 @@ static rt_status make_step(rt_trainer *t) {
                          .of = t->group ? (int)t->group->whole->members : t->all,
                          .first = (int)t->team.members.lo,
                          .team = t->team.ranks,
-                         .idle = t->group || !t->tells, /* parts of a run may be smaller than the whole */
+                         .idle = t->group || !t->tells || rt_dist_may_idle(), /* parts of a run may be smaller than the whole */
                          .optimiser = c->optimiser,
                          .momentum = c->momentum,
                          .beta1 = c->beta1,

@@ -126,6 +126,82 @@ fi
 ranks "$other" 2 $train_mlp --at-once 2 --out groups
 check "in groups on two ranks, the same models" same_models mlp.one groups
 
+# ---- verbs that share predictions, and runs made of runs ----
+# shellcheck disable=SC2086
+hyper="train $spiral --arch mlp:8 --members 2 --hyper --hyper-runs 3 --valid 0.2"
+# shellcheck disable=SC2086
+run $hyper --out hyper.one -j 1
+if [ "$rc" -eq 0 ]; then
+    # shellcheck disable=SC2086
+    ranks "$first" 2 $hyper --out hyper.two -j 1
+    expect 0 "" "a search on two ranks"
+    check "the same models" same_models hyper.one hyper.two
+fi
+few="--data spiral:n=150 --bootstrap 20 -q"
+# shellcheck disable=SC2086
+run eval mlp.one $few --no-save
+cp out one.txt
+# shellcheck disable=SC2086
+ranks "$other" 3 eval mlp.one $few --no-save
+expect 0 "" "eval on three ranks"
+check "says the same, once" cmp out one.txt
+run average mlp.one --data spiral:n=150 --method perm --perm-epochs 2 -q --out perm.one -j 1
+if [ "$rc" -eq 0 ]; then
+    ranks "$first" 2 average mlp.one --data spiral:n=150 --method perm --perm-epochs 2 -q --out perm.two -j 1
+    expect 0 "" "average --method perm on two ranks"
+    check "the same network" same_models perm.one perm.two
+else
+    ok 1 "average --method perm on one rank"
+fi
+ranks "$first" 2 bench --arch mlp:8 --input 4 --batch 16 --members 2 --budget 0.05 --json -j 1
+check "bench on two ranks" grep -q '"ranks":2' out
+
+# ---- faults: the job ends by itself, and what is there goes on to the same bytes ----
+slow="train --data spiral:n=600 --arch mlp:64,64 --members 3 --epochs ${long:+4}00 --batch 20 --seed 3 -q -j 1 --rank-timeout 2 --checkpoint-every 0"
+[ -n "$long" ] || slow=$(echo "$slow" | sed 's/--epochs 00/--epochs 60/')
+# victim RUN N: process of the n-th rank (any order)
+victim() {
+    pgrep -f "^$RETORT .*--out $1 *" | sed -n "$2p"
+}
+# shellcheck disable=SC2086
+run $slow --out slow.one
+# fault LIBRARY RUN SIGNAL: starts, waits for the first checkpoint, sends the signal to a rank, waits for the end
+fault() {
+    # shellcheck disable=SC2086
+    if [ -d "$2" ]; then
+        timeout 120 "mpirun.$1" -n 3 "$RETORT" train -q -j 1 --rank-timeout 2 --resume --out "$2" >out 2>err </dev/null &
+    else
+        timeout 120 "mpirun.$1" -n 3 "$RETORT" $slow --out "$2" >out 2>err </dev/null &
+    fi
+    job=$!
+    for _ in $(seq 100); do
+        [ -s "$2/checkpoint.safetensors" ] && [ -n "$(victim "$2" 2)" ] && break
+        sleep 0.1
+    done
+    sleep "0.$(($(date +%N | sed 's/^0*//;s/....$//') % 10))"
+    v=$(victim "$2" 2)
+    start=$(date +%s)
+    [ -z "$v" ] || kill -"$3" "$v"
+    wait $job
+    rc=$?
+    took=$(($(date +%s) - start))
+}
+for l in $libraries; do
+    fault "$l" "usr1-$l" USR1
+    check "SIGUSR1 to one rank: all save and leave with code 4 ($l)" test "$rc" -eq 4 -o "$rc" -eq 0
+    fault "$l" "usr1-$l" STOP
+    check "a frozen rank ends the job in time ($l: $took s)" test "$took" -le 12
+    [ "$rc" -eq 0 ] || grep -q "no sign of life" err
+    ok $? "and is named ($l)"
+    for i in 1 ${long:+$(seq 2 25)}; do
+        fault "$l" "usr1-$l" KILL
+        check "killing a rank ends the job ($l, $i: $took s)" test "$took" -le 12
+    done
+    ranks "$l" 2 train --out "usr1-$l" --resume -q
+    expect 0 "" "what is left goes on ($l)"
+    check "to the same models ($l)" same_models slow.one "usr1-$l"
+done
+
 # ---- bad set-ups: one line, code 2 or 3, nobody waits ----
 # bad CODE TEXT DESCRIPTION: of the last run
 bad() {
