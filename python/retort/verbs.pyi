@@ -67,6 +67,7 @@ def train(
     slice: Optional[int] = ...,
     config: Optional[PathLike] = ...,
     threads: Optional[int] = ...,
+    rank_timeout: Optional[float] = ...,
     max_memory: Optional[float] = ...,
 ) -> Dict[str, Any]: ...
 
@@ -148,6 +149,7 @@ def distill(
     slice: Optional[int] = ...,
     config: Optional[PathLike] = ...,
     threads: Optional[int] = ...,
+    rank_timeout: Optional[float] = ...,
     max_memory: Optional[float] = ...,
 ) -> Dict[str, Any]: ...
 
@@ -189,6 +191,7 @@ def average(
     force: Optional[bool] = ...,
     config: Optional[PathLike] = ...,
     threads: Optional[int] = ...,
+    rank_timeout: Optional[float] = ...,
     max_memory: Optional[float] = ...,
 ) -> Dict[str, Any]: ...
 
@@ -215,6 +218,7 @@ def evaluate(
     save: Optional[bool] = ...,
     config: Optional[PathLike] = ...,
     threads: Optional[int] = ...,
+    rank_timeout: Optional[float] = ...,
     max_memory: Optional[float] = ...,
 ) -> Dict[str, Any]: ...
 

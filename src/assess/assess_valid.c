@@ -2,7 +2,7 @@
  * assess_valid.c - the temperature of a run, from the rows that it held out itself.
  *
  * The temperature that minimises the likelihood loss of test rows would flatter the model, so there is no way
- * to ask for it: it is fitted to the rows of train/held_out.c, or there is none and metrics say why.
+ * to ask for it: it is fitted to the rows of model/held_out.c, or there is none and metrics say why.
  */
 #include "assess/assess_int.h"
 #include <stdio.h>
@@ -17,7 +17,7 @@ rt_status rt_subject_check_unseen(const rt_subject *u) {
     const bool only_part = rt_dataset_test(d) == rt_dataset_train(d);
     bool same_rows, same_name;
     RT_TRY(rt_model_trained_on(u->model, rt_dataset_hash(d), &same_rows));
-    RT_TRY(rt_model_comes_from(u->model, "data", u->s->o->data, &same_name));
+    RT_TRY(rt_run_trained_by_name(u->name, u->s->o->data, &same_name));
     RT_FAIL_IF(
         only_part && (same_rows || same_name), RT_E_INPUT,
         "%s: %s has no test rows, and the run was trained on the others; evaluate it on rows that it has not "

@@ -3,7 +3,7 @@
  *
  *     rows ->  half A: temperature, least NLL           half B: threshold, conformal quantile, at that temperature
  *
- * The rows are those that the run held out (train/held_out.c), or the test part of --data; never rows it was
+ * The rows are those that the run held out (model/held_out.c), or the test part of --data; never rows it was
  * trained on. Where a temperature and a rule are both wanted, the rows are dealt into halves at random (by class, so
  * that both have all of them): the promise of a quantile or a threshold holds for rows the probabilities were not
  * fitted to. Without a temperature all rows serve the rules, and the other way round.

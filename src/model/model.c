@@ -201,7 +201,8 @@ const char *rt_model_meta(const rt_model *m, const char *key) {
     return NULL;
 }
 
-rt_status rt_model_comes_from(const rt_model *m, const char *key, const char *value, bool *out) {
+/* Does its provenance have this value under this key? */
+static rt_status comes_from(const rt_model *m, const char *key, const char *value, bool *out) {
     const char *text = rt_model_meta(m, "provenance"), *known;
     rt_jdoc *doc = NULL;
     *out = false;
@@ -216,7 +217,7 @@ rt_status rt_model_comes_from(const rt_model *m, const char *key, const char *va
 }
 
 rt_status rt_model_trained_on(const rt_model *m, const char *hash, bool *out) {
-    return rt_model_comes_from(m, "data_sha256", hash, out);
+    return comes_from(m, "data_sha256", hash, out);
 }
 
 /* ---- does it fit the data? ---- */

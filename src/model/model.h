@@ -45,8 +45,6 @@ int64_t rt_model_floats(const rt_model *m);  /* of one network */
 const float *rt_model_block(const rt_model *m, int network);
 const char *rt_model_class_name(const rt_model *m, int64_t k);
 const char *rt_model_meta(const rt_model *m, const char *key); /* provenance; NULL if absent */
-/* Does its provenance have this value under this key? */
-rt_status rt_model_comes_from(const rt_model *m, const char *key, const char *value, bool *out) RT_MUST_CHECK;
 rt_data_like rt_model_like(const rt_model *m); /* to open data for it; borrowed */
 /* Is that data's hash in its provenance? */
 rt_status rt_model_trained_on(const rt_model *m, const char *hash, bool *out) RT_MUST_CHECK;

@@ -78,6 +78,23 @@ done:
     return st;
 }
 
+rt_status rt_run_trained_by_name(const char *run, const char *data, bool *out) {
+    rt_config c;
+    bool found = false;
+    RT_TRY(rt_config_init(&c));
+    char *dir = rt_strdup(run);
+    rt_status st = dir ? load_run(&c, &found, dir) : RT_E_MEMORY;
+    char *slash = dir ? strrchr(dir, '/') : NULL;
+    if (st == RT_OK && !found && slash) { /* a file of it */
+        *slash = 0;
+        st = load_run(&c, &found, dir);
+    }
+    *out = st == RT_OK && found && c.data && strcmp(c.data, data) == 0;
+    rt_config_deinit(&c);
+    rt_free(dir);
+    return st;
+}
+
 rt_status rt_run_test_split(const char *run, rt_split *out, bool *known) {
     rt_config c;
     RT_TRY(rt_config_init(&c));

@@ -504,7 +504,7 @@ static void test_refusals(void **state) {
         const char *say;
     } table[] = {
         {{{"method", "kd"}}, RT_E_USAGE, "needs a teacher"},
-        {{SPIRAL, {"method", "latent-bee"}}, RT_E_USAGE, "did you mean latent-be"},
+        {{SPIRAL, {"method", "latent-bee"}}, RT_E_USAGE, "did you mean 'latent-be'"},
         {{SPIRAL, {"objective", "kl"}}, RT_E_USAGE, "--objective"},
         {{SPIRAL, {"perturb", "odd"}}, RT_E_USAGE, "--perturb"},
         {{SPIRAL, {"student", "triple"}}, RT_E_USAGE, "unknown"},
