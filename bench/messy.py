@@ -1,10 +1,13 @@
-"""Tables as people have them, made from nothing but a seed (for bench/own_data and for trying things out).
+"""Tables and pictures as people have them, made from nothing but a seed (for bench/own_data and for trying things out).
 
-    python3 bench/messy.py DIR      writes DIR/messy.csv, DIR/heavy.csv and their .splits
+    python3 bench/messy.py DIR      writes DIR/messy.csv, DIR/heavy.csv, their .splits, and DIR/pictures
 
 messy.csv  three classes by name, 70, 25 and 5 of 100 rows, sorted by class; numbers with gaps (more often in one class), a
            category of five, one of 300 shops, a day, an amount with a long tail, an identifier that says nothing; ';', CRLF,
            quotes and a mark at the start.
+pictures/  three classes by folder, 65, 25 and 10 of 100: discs, squares and crosses of any colour, turned, on backgrounds of any
+           colour, with noise; 20 to 80 pixels wide and high, PNG (colour, grey, palette, with alpha) and JPEG. new/ has
+           others of the same kind, all in one folder, and new.csv their classes. Needs Pillow.
 heavy.csv  a regression whose target spans seven orders of magnitude, with noise in proportion to it.
 """
 import math
@@ -78,8 +81,56 @@ def heavy(directory, n=4000, seed=2):
     (directory / "heavy.splits").write_text(split_line([range(n)], 0.2, draw))
 
 
+def picture(draw, kind):
+    from PIL import Image, ImageDraw
+    w, h = draw.randint(20, 80), draw.randint(20, 80)
+    colour = lambda: tuple(draw.randrange(256) for _ in range(3))
+    back, front = colour(), colour()
+    while sum(abs(a - b) for a, b in zip(back, front)) < 150:
+        front = colour()
+    scale = 4
+    image = Image.new("RGB", (w * scale, h * scale), back)
+    pen = ImageDraw.Draw(image)
+    r = scale * min(w, h) * draw.uniform(0.22, 0.4)
+    x, y = scale * w / 2 + draw.uniform(-0.1, 0.1) * scale * w, scale * h / 2 + draw.uniform(-0.1, 0.1) * scale * h
+    turn = draw.uniform(0, math.pi / 2)
+    at = lambda a, b: (x + a * math.cos(turn) - b * math.sin(turn), y + a * math.sin(turn) + b * math.cos(turn))
+    if kind == "disc":
+        pen.ellipse((x - r, y - r, x + r, y + r), fill=front)
+    elif kind == "square":
+        s = 0.9 * r
+        pen.polygon([at(-s, -s), at(s, -s), at(s, s), at(-s, s)], fill=front)
+    else:
+        s = 0.3 * r
+        pen.polygon([at(-r, -s), at(r, -s), at(r, s), at(-r, s)], fill=front)
+        pen.polygon([at(-s, -r), at(s, -r), at(s, r), at(-s, r)], fill=front)
+    image = image.resize((w, h))
+    noise = Image.frombytes("L", (w, h), bytes(draw.randrange(256) for _ in range(w * h))).convert("RGB")
+    return Image.blend(image, noise, draw.uniform(0.05, 0.25))
+
+
+def pictures(directory, n=1500, new=500, seed=3):
+    draw = random.Random(seed)
+    shares = {"cross": 0.65, "disc": 0.25, "square": 0.10}
+    forms = [("png", None), ("png", "L"), ("png", "P"), ("png", "RGBA"), ("jpg", None)]
+    names = []
+    for part, count in (("pictures", n), ("new", new)):
+        for kind, share in shares.items():
+            place = directory / part / (kind if part == "pictures" else "")
+            place.mkdir(parents=True, exist_ok=True)
+            for i in range(round(share * count)):
+                ending, mode = draw.choice(forms)
+                name = "%08x.%s" % (draw.getrandbits(32), ending)
+                image = picture(draw, kind)
+                (image.convert(mode) if mode else image).save(place / name)
+                if part == "new":
+                    names.append("%s,%s\n" % (name, kind))
+    (directory / "new.csv").write_text("file,kind\n" + "".join(sorted(names)))
+
+
 if __name__ == "__main__":
     place = Path(sys.argv[1])
     place.mkdir(parents=True, exist_ok=True)
     messy(place)
     heavy(place)
+    pictures(place)
