@@ -69,6 +69,7 @@ awk 'BEGIN { srand(7); print "a,b,price"; for (i = 0; i < 900; i++) { a = 6 * ra
     print a "," b "," exp(2.5 * a + 2 * b * b + 0.2 * (rand() + rand() + rand() - 1.5)) } }' >heavy.csv
 how="--data csv:heavy.csv,target=price --arch mlp:20 --members 2 --epochs 150"
 run train $how --out heavy --progress plain
+check "many epochs are told in few lines, the last one among them" awk '/^epoch/ { n++; last = $2 } END { exit !(n > 20 && n < 90 && last == "150/150") }' out err
 check "a heavy tail is seen and told" grep -q 'target  learned by its logarithm' out err
 check "and kept in the run" grep -q '"target_transform": "log"' heavy/metrics.json
 run train $how --target-transform none --out asitis --quiet
