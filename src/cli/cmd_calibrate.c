@@ -32,7 +32,7 @@ static void say(rt_cli *c, const rt_calibration *k) {
     }
     if (d->conformal == RT_CONFORMAL_INTERVAL)
         cli_say(&c->term,
-                "intervals hold the truth in %g %% of rows: mean -+ %.4g deviations, %.4g wide on average",
+                "intervals hold the truth in %g %% of rows: %.4g deviations to both sides, %.4g wide on average",
                 100 * (1 - d->alpha), d->quantile, k->set_size);
     else if (d->conformal != RT_CONFORMAL_NONE)
         cli_say(&c->term, "sets (%s) hold the class in %g %% of rows: quantile %.4g, %.2f classes on average",
