@@ -522,7 +522,7 @@ static void test_names(void **state) {
     (void)state;
     const rt_objective *const *list;
     const int n = rt_objective_list(&list);
-    assert_int_equal(n, 9);
+    assert_true(n > 0);
     for (int i = 0; i < n; i++) {
         assert_ptr_equal(rt_objective_find(list[i]->name), list[i]);
         assert_true(list[i]->meaning[0] != '\0');
