@@ -92,8 +92,7 @@ static rt_status norms_open(norms *b, const rt_subject *u, const rt_student *stu
     RT_TRY(rt_graph_status(b->g));
     RT_TRY(rt_plan_compile(&b->plan, b->g, (rt_plan_options){.v3 = rt_params_v3(rt_model_params(u->model))}));
     RT_TRY(rt_exec_create(&b->exec, b->plan, u->s->pool));
-    for (int i = 0; i < rt_params_count(b->params); i++)
-        rt_exec_bind_param(b->exec, i, block + rt_params_get(b->params, i)->offset);
+    rt_exec_bind_own_block(b->exec, 0, block, rt_params_offsets(b->params), rt_params_count(b->params));
     rt_exec_bind_input(b->exec, 0, b->x);
     return RT_OK;
 }

@@ -256,17 +256,6 @@ static void print_text(const rt_table *t, const grid *g, const rt_table_options 
 
 /* ---- the others ---- */
 
-static void csv_text(rt_str *out, const char *text) {
-    if (!strpbrk(text, ",\"\r\n")) {
-        rt_str_append(out, text);
-        return;
-    }
-    rt_str_append_char(out, '"');
-    for (; *text; text++)
-        rt_str_appendf(out, *text == '"' ? "\"\"" : "%c", *text);
-    rt_str_append_char(out, '"');
-}
-
 static void print_csv(const rt_table *t, const grid *g, rt_str *out) {
     double lo, hi;
     char number[40];
@@ -274,7 +263,7 @@ static void print_csv(const rt_table *t, const grid *g, rt_str *out) {
         for (int c = 0; c < g->columns; c++) {
             if (c > 0)
                 rt_str_append_char(out, ',');
-            csv_text(out, at(g, r, c)->text);
+            rt_str_append_csv(out, at(g, r, c)->text, false);
             const rt_table_column *column = c >= g->fixed ? &t->column[c - g->fixed] : NULL;
             if (!column || !interval_of(t->run[0], column->path, &lo, &hi))
                 continue;

@@ -35,17 +35,15 @@ static rt_status machine_start(machine *m, const rt_perm_models *w, const float 
     const int slots = rt_params_count(w->params);
     RT_TRY(rt_plan_compile(&m->plan, m->p.g, (rt_plan_options){.v3 = rt_params_v3(w->params)}));
     RT_TRY(rt_exec_create(&m->exec, m->plan, pool));
-    for (int k = 0; k < slots; k++) {
-        const int64_t at = rt_params_get(w->params, k)->offset;
-        for (int i = 0; i < w->n; i++) /* only read */
-            rt_exec_bind_param(m->exec, i * slots + k, (void *)(uintptr_t)(w->blocks[i] + at));
-        if (state)
-            rt_exec_bind_param(m->exec, m->p.state + k, state + at);
-    }
+    const int64_t *offsets = rt_params_offsets(w->params);
+    for (int i = 0; i < w->n; i++)
+        rt_exec_bind_block(m->exec, i * slots, w->blocks[i], offsets, slots);
+    if (state)
+        rt_exec_bind_own_block(m->exec, m->p.state, state, offsets, slots);
     for (int i = 1; i < w->n; i++)
         for (int k = 0; k < w->sym->groups; k++)
-            rt_exec_bind_param(m->exec, rt_perm_slot(&m->p, w->sym, i, k),
-                               (void *)(uintptr_t)(x + rt_perm_offset(w->sym, i, k)));
+            rt_exec_bind_block(m->exec, rt_perm_slot(&m->p, w->sym, i, k), x,
+                               &(int64_t){rt_perm_offset(w->sym, i, k)}, 1);
     return RT_OK;
 }
 

@@ -51,8 +51,8 @@ static rt_status finish(rt_taps *t) {
         return RT_OK;
     RT_TRY(rt_plan_compile(&t->plan, t->g, (rt_plan_options){.v3 = rt_params_v3(t->a->params)}));
     RT_TRY(rt_exec_create(&t->exec, t->plan, t->a->pool));
-    for (int i = 0; i < rt_params_count(t->a->params); i++)
-        rt_exec_bind_param(t->exec, i, t->block + rt_params_get(t->a->params, i)->offset);
+    rt_exec_bind_own_block(t->exec, 0, t->block, rt_params_offsets(t->a->params),
+                           rt_params_count(t->a->params));
     rt_exec_bind_input(t->exec, 0, t->x);
     for (int i = 0; i < t->n; i++)
         rt_exec_bind_output(t->exec, t->tap[i].output, t->tap[i].sums);

@@ -210,6 +210,21 @@ int64_t rt_str_nearest(const char *s, const char *const *names, int64_t n) {
     return best;
 }
 
+void rt_str_append_csv(rt_str *s, const char *text, bool safe) {
+    const bool formula = safe && *text && strchr("=+-@\t\r", *text);
+    if (!formula && !strpbrk(text, ",\"\r\n") && *text != ' ' && *text != '\t' && !rt_str_ends(text, " ")) {
+        rt_str_append(s, text);
+        return;
+    }
+    rt_str_append(s, formula ? "\"'" : "\"");
+    for (; *text; text++) {
+        if (*text == '"')
+            rt_str_append_char(s, '"');
+        rt_str_append_char(s, *text);
+    }
+    rt_str_append_char(s, '"');
+}
+
 int64_t rt_str_find(const char *s, const char *const *names, int64_t n) {
     for (int64_t i = 0; i < n; i++)
         if (strcmp(names[i], s) == 0)

@@ -24,6 +24,9 @@ void rt_str_append_n(rt_str *s, const char *text, size_t n);
 void rt_str_append_char(rt_str *s, char c);
 void rt_str_appendf(rt_str *s, const char *fmt, ...) RT_PRINTF(2, 3);
 void rt_str_append_shell(rt_str *s, const char *word);  /* as a shell reads one word: quoted if need be */
+/* A field of a CSV file, quoted if need be (RFC 4180). safe: what a spreadsheet would compute (=, +, -, @) begins with
+ * an apostrophe, which it takes for "text". */
+void rt_str_append_csv(rt_str *s, const char *text, bool safe);
 void rt_str_append_str(rt_str *s, const rt_str *other); /* its text, or its failure */
 void rt_str_fail(rt_str *s, rt_status st); /* the buffer is not what it should be; OK does nothing */
 rt_status rt_str_status(const rt_str *s) RT_MUST_CHECK;

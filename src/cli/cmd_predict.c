@@ -189,21 +189,8 @@ static void append_f32(rt_str *s, float v) {
     rt_str_append(s, text);
 }
 
-/* A CSV field of text; quoted when it must be (RFC 4180). Spreadsheets compute what begins with =, +, - or @; with
- * --csv-safe it begins with an apostrophe, which they take for "text". */
 static void append_field(const prediction *q, rt_str *s, const char *text) {
-    const bool formula = text && *text && strchr("=+-@\t\r", *text) && q->c->config.csv_safe;
-    if (!text || (!formula && !strpbrk(text, ",\"\r\n"))) {
-        rt_str_append(s, text ? text : "");
-        return;
-    }
-    rt_str_append(s, formula ? "\"'" : "\"");
-    for (; *text; text++) {
-        if (*text == '"')
-            rt_str_append_char(s, '"');
-        rt_str_append_char(s, *text);
-    }
-    rt_str_append_char(s, '"');
+    rt_str_append_csv(s, text ? text : "", q->c->config.csv_safe);
 }
 
 static float confidence(const prediction *q, int64_t i) {

@@ -121,21 +121,6 @@ done:
 
 /* ---- CSV ---- */
 
-/* A class name, in quotes where it needs them. */
-static void csv_write_text(rt_str *s, const char *text) {
-    if (strpbrk(text, ",\"\r\n") == NULL && text[0] != ' ' && text[0] != '\t' && !rt_str_ends(text, " ")) {
-        rt_str_append(s, text);
-        return;
-    }
-    rt_str_append_char(s, '"');
-    for (; *text; text++) {
-        if (*text == '"')
-            rt_str_append_char(s, '"');
-        rt_str_append_char(s, *text);
-    }
-    rt_str_append_char(s, '"');
-}
-
 static void csv_write_row(rt_str *s, const rt_dataset *d, const rt_part *p, int64_t i, int64_t elems) {
     char number[48];
     for (int64_t k = 0; k < elems; k++) {
@@ -146,7 +131,7 @@ static void csv_write_row(rt_str *s, const rt_dataset *d, const rt_part *p, int6
         rt_str_append_char(s, ',');
     }
     if (p->label) {
-        csv_write_text(s, d->class_name[p->label[i]]);
+        rt_str_append_csv(s, d->class_name[p->label[i]], false);
     } else if (p->target) {
         rt_format_f32(number, p->target[i]);
         rt_str_append(s, number);

@@ -204,10 +204,7 @@ static void bind_block(rt_predictor *p, int worker, const float *block, rt_kept 
     rt_exec_bind_kept(p->execs[worker], kept);
     if (p->bound[worker] == block)
         return;
-    for (int k = 0; k < rt_params_count(p->params); k++)
-        /* Evaluation graphs update nothing: the block is only read. */
-        rt_exec_bind_param(p->execs[worker], k,
-                           (void *)(uintptr_t)(block + rt_params_get(p->params, k)->offset));
+    rt_exec_bind_block(p->execs[worker], 0, block, rt_params_offsets(p->params), rt_params_count(p->params));
     p->bound[worker] = block;
 }
 

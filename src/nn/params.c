@@ -19,6 +19,7 @@ enum { PARAM_ALIGN = 16 };
 
 struct rt_params {
     rt_param *line;
+    int64_t *offset; /* of each, for those who bind a block */
     int count, cap;
     int64_t floats;
     rt_map by_name;
@@ -39,6 +40,7 @@ void rt_params_destroy(rt_params **pp) {
     for (int i = 0; i < p->count; i++)
         rt_free((void *)(uintptr_t)p->line[i].name);
     rt_free(p->line);
+    rt_free(p->offset);
     rt_map_deinit(&p->by_name);
     rt_free(p);
     *pp = NULL;
@@ -59,6 +61,10 @@ int rt_params_count(const rt_params *p) {
 const rt_param *rt_params_get(const rt_params *p, int slot) {
     RT_ASSERT(slot >= 0 && slot < p->count);
     return &p->line[slot];
+}
+
+const int64_t *rt_params_offsets(const rt_params *p) {
+    return p->offset;
 }
 
 int rt_params_find(const rt_params *p, const char *name) {
@@ -82,6 +88,7 @@ static rt_status reserve(rt_params *p) {
         return RT_OK;
     int cap = p->cap ? 2 * p->cap : 32;
     RT_TRY(rt_realloc(&p->line, (size_t)p->cap * sizeof *p->line, (size_t)cap * sizeof *p->line));
+    RT_TRY(rt_realloc(&p->offset, (size_t)p->cap * sizeof *p->offset, (size_t)cap * sizeof *p->offset));
     p->cap = cap;
     return RT_OK;
 }
@@ -104,7 +111,7 @@ rt_status rt_params_add(rt_params *p, rt_param spec, int *slot) {
         return st;
     }
     spec.name = name;
-    spec.offset = p->floats;
+    spec.offset = p->offset[p->count] = p->floats;
     p->floats = padded & ~(int64_t)(PARAM_ALIGN - 1);
     if (slot)
         *slot = p->count;

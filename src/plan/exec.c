@@ -121,6 +121,13 @@ void rt_exec_destroy(rt_exec **ep) {
 void rt_exec_bind_kept(rt_exec *e, rt_kept *k) {
     e->kept = k;
 }
+void rt_exec_bind_own_block(rt_exec *e, int first, float *block, const int64_t *offset, int n) {
+    for (int i = 0; i < n; i++)
+        rt_exec_bind_param(e, first + i, block + offset[i]);
+}
+void rt_exec_bind_block(rt_exec *e, int first, const float *block, const int64_t *offset, int n) {
+    rt_exec_bind_own_block(e, first, (float *)(uintptr_t)block, offset, n); /* nothing updates them */
+}
 void rt_exec_bind_param(rt_exec *e, int slot, void *data) {
     if (slot < e->p->nslots)
         e->param[slot] = data;

@@ -80,6 +80,10 @@ void rt_exec_prepare(rt_exec *e, rt_pool *pool);
 /* Bindings stay until changed. Data is borrowed. Inputs: groups * batch rows, row-major. By the graph's
  * slot numbers. */
 void rt_exec_bind_param(rt_exec *e, int slot, void *data);
+/* Parameters first, first + 1, ... stand in a block of floats, at offset[0], offset[1], ... (n of them): a block that is
+ * only read, or one that the plan's updates are written to as well. */
+void rt_exec_bind_block(rt_exec *e, int first, const float *block, const int64_t *offset, int n);
+void rt_exec_bind_own_block(rt_exec *e, int first, float *block, const int64_t *offset, int n);
 void rt_exec_bind_input(rt_exec *e, int slot, const void *data);
 void rt_exec_bind_feed(rt_exec *e, int slot, const void *data);
 /* Where output i of the graph goes (row-major, whole batch); NULL drops it. Outputs of parameter updates

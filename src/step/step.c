@@ -439,9 +439,7 @@ static void bind_teachers(rt_step *s, program *p, rt_exec *e) {
         const float *block = s->io->teacher_blocks[who >= 0    ? who
                                                    : who == -1 ? s->io->pair[0]
                                                                : s->io->pair[1]];
-        for (int k = 0; k < rt_params_count(t); k++) /* only read: evaluation mode */
-            rt_exec_bind_param(e, p->what.teacher[c].first + k,
-                               (void *)(uintptr_t)(block + rt_params_get(t, k)->offset));
+        rt_exec_bind_block(e, p->what.teacher[c].first, block, rt_params_offsets(t), rt_params_count(t));
     }
 }
 
@@ -449,9 +447,8 @@ static void bind(rt_step *s, program *p, int i, int member) {
     const rt_step_io *io = s->io;
     rt_exec *e = p->exec[i];
     if (p->bound[i] != member) {
-        float *values = rt_step_values(s, member);
-        for (int k = 0; k < rt_params_count(s->params); k++)
-            rt_exec_bind_param(e, k, values + rt_params_get(s->params, k)->offset);
+        rt_exec_bind_own_block(e, 0, rt_step_values(s, member), rt_params_offsets(s->params),
+                               rt_params_count(s->params));
         p->bound[i] = member;
     }
     bind_teachers(s, p, e);

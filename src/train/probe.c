@@ -76,8 +76,7 @@ void rt_probe_destroy(rt_probe **probe) {
 }
 
 static void bind_block(const rt_probe *p, const rt_params *table, int first, const float *block) {
-    for (int k = 0; k < rt_params_count(table); k++) /* only read: evaluation mode */
-        rt_exec_bind_param(p->exec, first + k, (void *)(uintptr_t)(block + rt_params_get(table, k)->offset));
+    rt_exec_bind_block(p->exec, first, block, rt_params_offsets(table), rt_params_count(table));
 }
 
 void rt_probe_run(rt_probe *p, const float *block, const float *const *teachers, double temperature,
