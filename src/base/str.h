@@ -23,7 +23,7 @@ void rt_str_append(rt_str *s, const char *text);
 void rt_str_append_n(rt_str *s, const char *text, size_t n);
 void rt_str_append_char(rt_str *s, char c);
 void rt_str_appendf(rt_str *s, const char *fmt, ...) RT_PRINTF(2, 3);
-void rt_str_append_shell(rt_str *s, const char *word);  /* as a shell reads one word: quoted if need be */
+void rt_str_append_shell(rt_str *s, const char *word); /* as a shell reads one word: quoted if need be */
 /* A field of a CSV file, quoted if need be (RFC 4180). safe: what a spreadsheet would compute (=, +, -, @) begins with
  * an apostrophe, which it takes for "text". */
 void rt_str_append_csv(rt_str *s, const char *text, bool safe);

@@ -135,11 +135,51 @@ static void test_nearest(void **state) {
     assert_int_equal(rt_str_nearest("x", NULL, 0), -1);
 }
 
+static void test_unknown(void **state) {
+    (void)state;
+    static const char *const names[] = {"kd", "hydra", "end2"};
+    assert_int_equal(rt_str_find("end2", names, 3), 2);
+    assert_int_equal(rt_str_find("end", names, 3), -1);
+    assert_int_equal(
+        rt_error_unknown(RT_E_USAGE, __FILE__, __LINE__, "hydar", names, 3, "--%s: unknown", "method"),
+        RT_E_USAGE);
+    assert_string_equal(rt_error_text(),
+                        "--method: unknown 'hydar'; did you mean 'hydra'? Wanted one of kd, hydra, end2");
+    assert_int_equal(rt_error_unknown(RT_E_INPUT, __FILE__, __LINE__, "forest", names, 3, "no method"),
+                     RT_E_INPUT);
+    assert_string_equal(rt_error_text(), "no method 'forest'; wanted one of kd, hydra, end2");
+}
+
+static void test_csv(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        bool safe;
+        const char *want;
+    } table[] = {{"plain", true, "plain"},
+                 {"", true, ""},
+                 {"a,b", false, "\"a,b\""},
+                 {"say \"no\"", false, "\"say \"\"no\"\"\""},
+                 {"two\nlines", false, "\"two\nlines\""},
+                 {" x", false, "\" x\""},
+                 {"x ", false, "\"x \""},
+                 {"=1+1", false, "=1+1"},
+                 {"=1+1", true, "\"'=1+1\""}};
+    for (int64_t i = 0; i < RT_COUNT(table); i++) {
+        rt_str s;
+        rt_str_init(&s);
+        rt_str_append_csv(&s, table[i].text, table[i].safe);
+        assert_string_equal(rt_str_text(&s), table[i].want);
+        rt_str_deinit(&s);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_append),          cmocka_unit_test(test_failure_is_remembered),
         cmocka_unit_test(test_failure_travels), cmocka_unit_test(test_ends),
         cmocka_unit_test(test_distance),        cmocka_unit_test(test_nearest),
+        cmocka_unit_test(test_unknown),         cmocka_unit_test(test_csv),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
