@@ -191,15 +191,8 @@ void rt_config_deinit(rt_config *c) {
 
 /* ---- finding a parameter ---- */
 
-static const struct {
-    unsigned bit;
-    const char *name;
-} verb_names[] = {
-    {RT_VERB_TRAIN, "train"},     {RT_VERB_EVAL, "eval"},       {RT_VERB_PREDICT, "predict"},
-    {RT_VERB_DATA, "data"},       {RT_VERB_INFO, "info"},       {RT_VERB_BENCH, "bench"},
-    {RT_VERB_DISTILL, "distill"}, {RT_VERB_AVERAGE, "average"}, {RT_VERB_REPORT, "report"},
-    {RT_VERB_RECIPE, "recipe"},   {RT_VERB_EXPORT, "export"},   {RT_VERB_CALIBRATE, "calibrate"},
-};
+#define VERB_NAME(ID, name) #name,
+static const char *const verb_names[] = {RT_VERBS(VERB_NAME)};
 
 static int find_key(const char *key) {
     for (int i = 0; i < P_COUNT; i++)
@@ -219,14 +212,14 @@ static rt_status fail_unknown(unsigned verb, const char *key, const char *origin
 
 static rt_status fail_other_verb(int i, unsigned verb, const char *origin) {
     const char *here = "this command";
-    char list[128] = "";
-    for (int64_t k = 0; k < RT_COUNT(verb_names); k++) {
-        if (verb == verb_names[k].bit)
-            here = verb_names[k].name;
-        if (params[i].verbs & verb_names[k].bit) {
+    char list[16 * RT_VERB_COUNT] = "";
+    for (int k = 0; k < RT_VERB_COUNT; k++) {
+        if (verb == 1u << k)
+            here = verb_names[k];
+        if (params[i].verbs & 1u << k) {
             if (*list)
                 strcat(list, ", ");
-            strcat(list, verb_names[k].name);
+            strcat(list, verb_names[k]);
         }
     }
     RT_FAIL(RT_E_USAGE, "%s: '%s' does not apply to %s; it is a parameter of: %s", origin, params[i].key,

@@ -16,21 +16,21 @@ typedef struct rt_config {
     struct rt_config_state *state; /* which were set, by what; owned strings */
 } rt_config;
 
-/* Verbs, as bits: which commands know a parameter. */
+/* Verbs, as bits: which commands know a parameter. A new one goes to the end. */
+#define RT_VERBS(V)                                                                                          \
+    V(TRAIN, train) V(EVAL, eval) V(PREDICT, predict) V(DATA, data) V(INFO, info) V(BENCH, bench)            \
+    V(DISTILL, distill) V(AVERAGE, average) V(REPORT, report) V(RECIPE, recipe) V(EXPORT, export)            \
+    V(CALIBRATE, calibrate)
 enum {
-    RT_VERB_TRAIN = 1,
-    RT_VERB_EVAL = 2,
-    RT_VERB_PREDICT = 4,
-    RT_VERB_DATA = 8,
-    RT_VERB_INFO = 16,
-    RT_VERB_BENCH = 32,
-    RT_VERB_DISTILL = 64,
-    RT_VERB_AVERAGE = 128,
-    RT_VERB_REPORT = 256,
-    RT_VERB_RECIPE = 512,
-    RT_VERB_EXPORT = 1024,
-    RT_VERB_CALIBRATE = 2048,
-    RT_VERB_ALL = 4095,
+#define RT_VERB_PLACE(ID, name) RT_VERB_PLACE_##ID,
+    RT_VERBS(RT_VERB_PLACE) RT_VERB_COUNT
+#undef RT_VERB_PLACE
+};
+enum {
+#define RT_VERB_BIT(ID, name) RT_VERB_##ID = 1 << RT_VERB_PLACE_##ID,
+    RT_VERBS(RT_VERB_BIT)
+#undef RT_VERB_BIT
+    RT_VERB_ALL = (1 << RT_VERB_COUNT) - 1,
     RT_PARAM_HOW = 1 << 16,  /* changes how a run is done, not its result */
     RT_PARAM_ONCE = 1 << 17, /* concerns one call only: not saved */
     RT_PARAM_NAME = 1 << 18, /* where something is that has a hash of its own */
