@@ -20,7 +20,7 @@ typedef struct rt_config {
 #define RT_VERBS(V)                                                                                          \
     V(TRAIN, train) V(EVAL, eval) V(PREDICT, predict) V(DATA, data) V(INFO, info) V(BENCH, bench)            \
     V(DISTILL, distill) V(AVERAGE, average) V(REPORT, report) V(RECIPE, recipe) V(EXPORT, export)            \
-    V(CALIBRATE, calibrate)
+    V(CALIBRATE, calibrate) V(GATHER, gather)
 enum {
 #define RT_VERB_PLACE(ID, name) RT_VERB_PLACE_##ID,
     RT_VERBS(RT_VERB_PLACE) RT_VERB_COUNT

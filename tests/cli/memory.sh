@@ -143,6 +143,7 @@ before=:
 walk - info one --json --threads 1
 walk - data spiral:n=20 --json --threads 1
 walk p.csv predict one $data --out p.csv --json --threads 1
+walk gathered/metrics.json gather one --out gathered --force --json --threads 1
 if "$RETORT" export one --out o.onnx -q 2>/dev/null; then
     walk o.onnx export one --out o.onnx --threads 1
     walk o.onnx export one --out o.onnx --json --threads 1

@@ -1,0 +1,147 @@
+/*
+ * gather.c - members trained apart, by the tasks of a job array, become one run: an ensemble like any other, for
+ * distill --teacher, eval and predict.
+ *
+ * Files are copied as they are. config.yaml is the first run's with the members of all, so that data and splits are
+ * known; metrics.json says what the run is made of. Before anything is written all networks are read and must be of
+ * one kind; the result is read again at the end.
+ */
+#include "model/gather.h"
+#include "base/alloc.h"
+#include "base/json.h"
+#include "model/run.h"
+#include <stdio.h>
+#include <string.h>
+
+enum { MODEL_MAX_BYTES = INT32_MAX };
+
+typedef struct gather {
+    rt_run_dir dir;
+    rt_model *first;
+    int members;
+} gather;
+
+static rt_status check_run(gather *g, const char *run) {
+    rt_model *m;
+    rt_run_state state;
+    RT_TRY(rt_run_dir_state(run, &state));
+    RT_FAIL_IF(state != RT_RUN_FINISHED, RT_E_USAGE, "%s is not a finished run", run);
+    RT_TRY(rt_model_load(&m, run));
+    rt_status st = RT_OK;
+    if (g->first && (strcmp(rt_net_config(rt_model_net(g->first))->spec, rt_net_config(rt_model_net(m))->spec) != 0 ||
+                     rt_model_floats(g->first) != rt_model_floats(m) || rt_model_outputs(g->first) != rt_model_outputs(m)))
+        st = rt_error_set(RT_E_INPUT, __FILE__, __LINE__, "%s: holds %s, the first run %s; members are of one kind", run,
+                          rt_net_config(rt_model_net(m))->spec, rt_net_config(rt_model_net(g->first))->spec);
+    g->members += rt_model_networks(m);
+    if (!g->first && st == RT_OK)
+        g->first = m;
+    else
+        rt_model_destroy(&m);
+    return st;
+}
+
+static rt_status copy(gather *g, const char *run, const char *name, int number) {
+    char *from = NULL, *to = NULL, target[48];
+    uint8_t *data = NULL;
+    size_t n;
+    rt_status st;
+    rt_member_file(target, number, false);
+    RT_TRY_GOTO(rt_path_join(&from, run, name));
+    RT_TRY_GOTO(rt_run_dir_file(&g->dir, target, &to));
+    RT_TRY_GOTO(rt_file_read(from, MODEL_MAX_BYTES, &data, &n));
+    RT_TRY_GOTO(rt_file_write_atomic(to, data, n));
+done:
+    rt_free(data);
+    rt_free(from);
+    rt_free(to);
+    return st;
+}
+
+/* Its model, or its members in order; *at counts those of all runs. */
+static rt_status copy_run(gather *g, const char *run, int *at) {
+    bool single = false;
+    char *path;
+    RT_TRY(rt_path_join(&path, run, "model.safetensors"));
+    rt_status st = rt_file_find(path, &single);
+    rt_free(path);
+    for (int m = 0; st == RT_OK; m++) {
+        char name[48];
+        bool there = single && m == 0;
+        rt_member_file(name, m, single);
+        if (!single) {
+            RT_TRY(rt_path_join(&path, run, name));
+            st = rt_file_find(path, &there);
+            rt_free(path);
+        }
+        if (st != RT_OK || !there)
+            break;
+        st = copy(g, run, name, (*at)++);
+    }
+    return st;
+}
+
+static rt_status write_config(const gather *g, const char *run) {
+    rt_config c;
+    rt_str text;
+    char *path = NULL;
+    rt_status st;
+    rt_str_init(&text);
+    RT_TRY(rt_config_init(&c));
+    RT_TRY_GOTO(rt_path_join(&path, run, "config.yaml"));
+    RT_TRY_GOTO(rt_config_load(&c, RT_VERB_TRAIN | RT_VERB_DISTILL, path));
+    c.members = g->members;
+    rt_config_write(&c, RT_VERB_TRAIN, &text);
+    st = rt_run_dir_write(&g->dir, "config.yaml", &text);
+done:
+    rt_free(path);
+    rt_str_deinit(&text);
+    rt_config_deinit(&c);
+    return st;
+}
+
+static rt_status write_metrics(const gather *g, const char *const *runs, int64_t n) {
+    rt_str text;
+    rt_json j;
+    rt_str_init(&text);
+    rt_json_init(&j, &text, true);
+    rt_json_object_begin(&j, NULL);
+    rt_json_str(&j, "retort", RT_VERSION);
+    rt_json_i64(&j, "members", g->members);
+    rt_json_array_begin(&j, "gathered");
+    for (int64_t i = 0; i < n; i++)
+        rt_json_str(&j, NULL, runs[i]);
+    rt_json_array_end(&j);
+    rt_json_object_end(&j);
+    rt_str_append_char(&text, '\n');
+    rt_status st = rt_run_dir_write(&g->dir, "metrics.json", &text);
+    rt_str_deinit(&text);
+    return st;
+}
+
+rt_status rt_gather_run(const char *const *runs, int64_t n, const char *out, bool force, int *members) {
+    gather g = {.members = 0};
+    rt_model *all = NULL;
+    int at = 0;
+    rt_status st;
+    for (int64_t i = 0; i < n; i++) {
+        if (strcmp(runs[i], out) == 0)
+            RT_FAIL_GOTO(RT_E_USAGE, "%s is one of the runs to gather; choose another --out", out);
+        RT_TRY_GOTO(check_run(&g, runs[i]));
+    }
+    RT_TRY_GOTO(rt_run_dir_check(out, false, force));
+    RT_TRY_GOTO(rt_run_dir_open(&g.dir, out, false, force));
+    RT_TRY_GOTO(rt_run_dir_clear(&g.dir));
+    RT_TRY_GOTO(write_config(&g, runs[0]));
+    for (int64_t i = 0; i < n; i++)
+        RT_TRY_GOTO(copy_run(&g, runs[i], &at));
+    RT_TRY_GOTO(rt_model_load(&all, out));
+    if (rt_model_networks(all) != g.members)
+        RT_FAIL_GOTO(RT_E_FAILED, "%s: %d networks arrived, %d were to be gathered", out, rt_model_networks(all), g.members);
+    RT_TRY_GOTO(write_metrics(&g, runs, n));
+    *members = g.members;
+done:
+    rt_model_destroy(&all);
+    rt_model_destroy(&g.first);
+    rt_run_dir_close(&g.dir);
+    return st;
+}
