@@ -126,6 +126,9 @@ rt_status rt_subject_calibrate(rt_subject *u) RT_MUST_CHECK;
 /* ---- sections of the tree ---- */
 rt_status rt_assess_test(rt_subject *u, const rt_answers *y, rt_json *j) RT_MUST_CHECK;
 rt_status rt_assess_foreign(rt_subject *u, int i, rt_json *j) RT_MUST_CHECK;
+/* "decision" of the test rows, and "rejected" of foreign ones, where the model has one (assess_decision.c). */
+rt_status rt_assess_decision(const rt_subject *u, const rt_eval_input *in, rt_json *j) RT_MUST_CHECK;
+void rt_assess_rejected(const rt_subject *u, const rt_scores *s, rt_json *j);
 rt_status rt_assess_against(rt_subject *u, const rt_answers *y, rt_json *j) RT_MUST_CHECK;
 rt_status rt_assess_corrupt(rt_subject *u, rt_json *j) RT_MUST_CHECK;
 rt_status rt_assess_shift(rt_subject *u, int i, rt_json *j) RT_MUST_CHECK;

@@ -214,6 +214,7 @@ rt_status rt_assess_test(rt_subject *u, const rt_answers *y, rt_json *j) {
     RT_TRY(put_intervals(u, &y->in, j));
     RT_TRY(put_misclassification(u, j));
     RT_TRY(put_classes(&y->in, j));
+    RT_TRY(rt_assess_decision(u, &y->in, j));
     if (y->in.how.m > 1)
         RT_TRY(put_members(&y->in, j));
     rt_json_object_end(j);
@@ -320,6 +321,7 @@ rt_status rt_assess_foreign(rt_subject *u, int i, rt_json *j) {
     rt_json_i64(j, "rows", other->n);
     rt_json_str(j, "spec", f->spec);
     put_means(j, other, u->regression);
+    rt_assess_rejected(u, other, j);
     put_ranking(j, &r, AUROC, u->regression);
     put_ranking(j, &r, AUPR, u->regression);
     RT_TRY_GOTO(put_ranking_intervals(u, score, reasons, positive, mine->n + other->n, j));

@@ -82,6 +82,7 @@ rt_status rt_report_body_none(rt_report *p, rt_str *out) RT_MUST_CHECK;
 rt_status rt_report_body_results(rt_report *p, rt_str *out) RT_MUST_CHECK;
 rt_status rt_report_body_uncertainty(rt_report *p, rt_str *out) RT_MUST_CHECK;
 rt_status rt_report_body_classes(rt_report *p, rt_str *out) RT_MUST_CHECK;
+rt_status rt_report_body_decisions(rt_report *p, rt_str *out) RT_MUST_CHECK; /* report_decisions.c */
 rt_status rt_report_body_roc(rt_report *p, rt_str *out) RT_MUST_CHECK;
 rt_status rt_report_body_corruptions(rt_report *p, rt_str *out) RT_MUST_CHECK;
 rt_status rt_report_body_average(rt_report *p, rt_str *out) RT_MUST_CHECK;

@@ -23,6 +23,13 @@ run eval teacher --data spiral:n=1500 --bootstrap 0 --json
 cp out cooked.json
 run eval teacher --data spiral:n=1500 --bootstrap 0 --json --raw --no-save
 check "eval uses the temperature" sh -c '! cmp -s out cooked.json'
+run eval teacher --data spiral:n=1500 --bootstrap 0 --ood ring=ring --json
+check "eval tells what the rules do on test rows, with intervals" grep -qE '"decision":\{"reject":\{"coverage":0\.[0-9]+,"coverage_interval":\[0\.[0-9]+,0\.[0-9]+\],"risk":0\.[0-9]+,"risk_interval":\[.*"conformal":\{"coverage":0\.[0-9]+,"coverage_interval":.*"set_size":.*"stored":\{' out
+check "and how many foreign rows are rejected" grep -qE '"rejected":[0-9.]+,"rejected_interval":\[' out
+run report teacher --out page.html
+check "the report has them, with the warning" sh -c 'grep -q "<section id=\"decisions\"" page.html && grep -q "Shift breaks these promises" page.html'
+run eval teacher --data spiral:n=1500 --bootstrap 0 --raw --no-save --json
+check "not with --raw" sh -c '! grep -q "\"decision\"" out'
 run info teacher
 check "info tells of it" grep -q 'decision' out
 run train --data spiral:n=300 --arch mlp:8 --epochs 2 --valid 0 --out all --quiet

@@ -23,6 +23,10 @@ rc=$?
 grep -E '^(ok|not ok|skipped|#)' said | sed 's/^\(not \)\{0,1\}ok [0-9]* /\1ok package /'
 [ "$rc" -eq 0 ] || sed 's/^/#   /' said | tail -n 30
 check "the package, from its sources" test "$rc" -eq 0
+RETORT_LIBRARY=$build/libretort.so PYTHONPATH=$source "$python" "$RT_SOURCE_DIR/tests/python/promises.py" >said 2>err
+rc=$?
+grep -E '^(ok|not ok)' said | sed 's/^\(not \)\{0,1\}ok [0-9]* /\1ok promises /'
+check "promises of calibrate are kept" test "$rc" -eq 0
 RETORT_LIBRARY=$build/libretort.so PYTHONPATH=$source "$python" "$source/examples/uncertainty.py" walk >said 2>err
 rc=$?
 check "the example runs" test "$rc" -eq 0
