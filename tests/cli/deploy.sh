@@ -3,11 +3,7 @@
 # is not installed are left out, saying so.
 . "$(dirname "$0")/tap.inc"
 build=$(dirname "$RETORT")
-if nm -D "$build/libretort.so" | grep -q '__[at]san_init'; then
-    ok 0 "a library with sanitizers is not for other programs"
-    finish
-    exit
-fi
+plain_library "$build" "other programs"
 # What the page takes for granted: the program, the library and the package are installed, python3 is Debian's.
 mkdir bin
 ln -s "$RETORT" bin/retort

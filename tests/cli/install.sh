@@ -2,11 +2,7 @@
 # An installed prefix, as programs of others use it: pkg-config, shared and static; CMake; C and C++.
 . "$(dirname "$0")/tap.inc"
 build=$(dirname "$RETORT")
-if nm -D "$build/libretort.so" | grep -q '__[at]san_init'; then
-    ok 0 "a library with sanitizers is not for other programs"
-    finish
-    exit
-fi
+plain_library "$build" "other programs"
 prefix=$work/prefix
 check "installs into any prefix" cmake --install "$build" --prefix "$prefix"
 lib=$(dirname "$(find "$prefix" -name libretort.a)")

@@ -4,11 +4,7 @@
 . "$(dirname "$0")/tap.inc"
 build=$(dirname "$RETORT")
 python=/usr/bin/python3
-if nm -D "$build/libretort.so" | grep -q '__[at]san_init'; then
-    ok 0 "a library with sanitizers is not for Python"
-    finish
-    exit
-fi
+plain_library "$build" "Python"
 has() { "$python" -c "import $1" 2>/dev/null; }
 if ! has numpy; then
     echo "skipped: no Debian Python with numpy"

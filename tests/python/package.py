@@ -20,17 +20,10 @@ import numpy as np
 
 import retort
 from retort import Data, Model
+from tap import finish, ok
 
 PROGRAM = os.path.abspath(sys.argv[1])
 WHOLE = len(sys.argv) > 2
-count = failures = 0
-
-
-def ok(good, what):
-    global count, failures
-    count += 1
-    failures += not good
-    print(f"{'ok' if good else 'not ok'} {count} - {what}", flush=True)
 
 
 def raises(kind, text, what, f, *arguments, **keys):
@@ -319,8 +312,7 @@ def main():
                 traceback.print_exc()
                 ok(False, f"{part.__name__}: {type(e).__name__}: {e}")
         os.chdir("/")
-    print(f"1..{count}")
-    sys.exit(1 if failures else 0)
+    finish()
 
 
 main()

@@ -7,24 +7,15 @@ twenty draws and each of them must lie within bounds that chance breaks once in 
 answered may pass its bound in a share delta of draws.
 """
 import os
-import sys
 import tempfile
 
 import numpy as np
 
 import retort
 from retort import Data, Model
+from tap import finish, ok
 
 SPLITS, FIT, NEW, ALPHA = 20, 400, 3000, 0.1
-count = failures = 0
-
-
-def ok(good, what):
-    global count, failures
-    count += 1
-    failures += not good
-    print(f"{'ok' if good else 'not ok'} {count} - {what}", flush=True)
-
 
 def classes(n, g):
     y = g.integers(0, 3, n).astype(np.int32)
@@ -96,5 +87,4 @@ with tempfile.TemporaryDirectory() as d:
     os.chdir(d)
     main()
     os.chdir("/")
-print(f"1..{count}")
-sys.exit(1 if failures else 0)
+finish()
