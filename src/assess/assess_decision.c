@@ -24,7 +24,8 @@ static const rt_decision *decision_of(const rt_subject *u) {
     return rules && !u->s->o->raw && rt_model_meta(u->model, "decision") != NULL ? d : NULL;
 }
 
-static void count_row(counts *n, const rt_decision *d, const rt_row *row, const rt_eval_input *in, int64_t i) {
+static void count_row(counts *n, const rt_decision *d, const rt_row *row, const rt_eval_input *in,
+                      int64_t i) {
     const bool regression = rt_eval_regression(in), answered = !rt_decision_rejects(d, row);
     const bool labelled = regression ? in->target != NULL : in->label != NULL;
     double lower, upper;

@@ -23,7 +23,8 @@ static rt_status say(rt_cli *c, const rt_export_result *r) {
     cli_say(&c->term, "checked on %lld rows (%s): the largest difference from the model is %.2g",
             (long long)r->rows_checked, r->rows_from, r->max_abs_difference);
     if (r->rounding > 1e-5)
-        cli_say(&c->term, "rounding of floats alone moves this model's answers by %.2g: no two runtimes agree better",
+        cli_say(&c->term,
+                "rounding of floats alone moves this model's answers by %.2g: no two runtimes agree better",
                 r->rounding);
     return c->config.json ? print_json(c, r) : RT_OK;
 }

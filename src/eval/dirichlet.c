@@ -19,7 +19,8 @@
 #include <math.h>
 
 static const double Z_MAX = 600; /* e^z and its sum over classes stay finite, and above zero */
-static const double NOTHING = 1e-200; /* alpha_0 below this: a draw is a class, and phi(a) - phi(alpha_0) is -ln pi */
+static const double NOTHING =
+    1e-200; /* alpha_0 below this: a draw is a class, and phi(a) - phi(alpha_0) is -ln pi */
 
 static double phi(double x) {
     if (x < 16)

@@ -83,12 +83,16 @@ rt_status rt_report_body_decisions(rt_report *p, rt_str *out) {
     int n;
     RT_TRY(rt_report_keys(p, "evaluation/sets", "ood:", &foreign, &n));
     rt_str_append(
-        out, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"decisions\"><table class=\"sortable\">"
-             "<caption><span>Promises of <code>calibrate</code>, and what is kept on the test rows</span></caption>"
-             "<thead><tr><th scope=\"col\" class=\"name\">run</th><th scope=\"col\">rejects where</th>"
-             "<th scope=\"col\" class=\"num\">answered</th><th scope=\"col\" class=\"num\">risk of answers</th>"
-             "<th scope=\"col\" class=\"num\">bound of risk</th><th scope=\"col\" class=\"num\">sets promise</th>"
-             "<th scope=\"col\" class=\"num\">sets hold the truth</th><th scope=\"col\" class=\"num\">size of sets</th>");
+        out,
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"decisions\"><table "
+        "class=\"sortable\">"
+        "<caption><span>Promises of <code>calibrate</code>, and what is kept on the test "
+        "rows</span></caption>"
+        "<thead><tr><th scope=\"col\" class=\"name\">run</th><th scope=\"col\">rejects where</th>"
+        "<th scope=\"col\" class=\"num\">answered</th><th scope=\"col\" class=\"num\">risk of answers</th>"
+        "<th scope=\"col\" class=\"num\">bound of risk</th><th scope=\"col\" class=\"num\">sets promise</th>"
+        "<th scope=\"col\" class=\"num\">sets hold the truth</th><th scope=\"col\" class=\"num\">size of "
+        "sets</th>");
     for (int i = 0; i < n; i++) {
         rt_str_append(out, "<th scope=\"col\" class=\"num\">rejected of ");
         rt_report_escape(out, foreign[i] + strlen("ood:"));
@@ -108,7 +112,9 @@ rt_status rt_report_body_decisions(rt_report *p, rt_str *out) {
         share_cell(root, AT "/stored/reject/risk_bound", out);
         promise_cell(root, out);
         share_cell(root, AT "/conformal/coverage", out);
-        number_cell(root, rt_report_find(root, AT "/conformal/width") ? AT "/conformal/width" : AT "/conformal/set_size",
+        number_cell(root,
+                    rt_report_find(root, AT "/conformal/width") ? AT "/conformal/width"
+                                                                : AT "/conformal/set_size",
                     out);
         for (int i = 0; i < n; i++) {
             char place[256];
@@ -117,9 +123,12 @@ rt_status rt_report_body_decisions(rt_report *p, rt_str *out) {
         }
         rt_str_append(out, "</tr>");
     }
-    rt_str_append(out, "</tbody></table></div>\n<p class=\"warning\"><strong>Shift breaks these promises.</strong> They hold "
-                       "for rows drawn like the held-out rows they were fitted on. On corrupted, shifted or foreign rows "
-                       "coverage and risk may be anything: look at the share that is rejected, and fit again on new rows "
-                       "(<code>retort calibrate RUN --data ...</code>).</p>\n");
+    rt_str_append(
+        out,
+        "</tbody></table></div>\n<p class=\"warning\"><strong>Shift breaks these promises.</strong> They "
+        "hold "
+        "for rows drawn like the held-out rows they were fitted on. On corrupted, shifted or foreign rows "
+        "coverage and risk may be anything: look at the share that is rejected, and fit again on new rows "
+        "(<code>retort calibrate RUN --data ...</code>).</p>\n");
     return rt_str_status(out);
 }

@@ -67,7 +67,8 @@ static rt_status make_file(rt_onnx *x, const rt_model *m, const rt_export_option
 /* How the check went, in the file that was checked. */
 static rt_status add_check(rt_onnx *x, const rt_export_result *r, packed *f) {
     char text[256];
-    snprintf(text, sizeof text, "{\"max_abs_difference\":%.2g,\"rounding\":%.2g,\"rows\":%lld,\"rows_from\":\"%s\"}",
+    snprintf(text, sizeof text,
+             "{\"max_abs_difference\":%.2g,\"rounding\":%.2g,\"rows\":%lld,\"rows_from\":\"%s\"}",
              r->max_abs_difference, r->rounding, (long long)r->rows_checked, r->rows_from);
     rt_onnx_meta(x, "check", text);
     rt_free(f->bytes);

@@ -66,7 +66,8 @@ static rt_onnx_val log_alpha(answers *a) {
 static rt_onnx_val alpha(answers *a) {
     if (a->alpha == NULL)
         a->alpha = rt_onnx_affine(
-            a->o, rt_onnx_unary(a->o, "Exp", rt_onnx_clip(a->o, a->z, -RT_ONNX_EXP, RT_ONNX_EXP)), 1, a->offset);
+            a->o, rt_onnx_unary(a->o, "Exp", rt_onnx_clip(a->o, a->z, -RT_ONNX_EXP, RT_ONNX_EXP)), 1,
+            a->offset);
     return a->alpha;
 }
 
@@ -226,8 +227,7 @@ static rt_onnx_val g_difference(rt_onnx *o, rt_onnx_val a, rt_onnx_val r) {
     const rt_onnx_val fourth = rt_onnx_sub(o, rt_onnx_mul(o, both, both), rt_onnx_mul(o, u2, w2));
     const rt_onnx_val inner = rt_onnx_add(o, rt_onnx_affine(o, both, -1.0 / 120, 1.0 / 12),
                                           rt_onnx_affine(o, fourth, 1.0 / 252, 0));
-    const rt_onnx_val outer =
-        rt_onnx_affine(o, rt_onnx_mul(o, rt_onnx_add(o, u, w), inner), -1, 0.5);
+    const rt_onnx_val outer = rt_onnx_affine(o, rt_onnx_mul(o, rt_onnx_add(o, u, w), inner), -1, 0.5);
     return rt_onnx_add(o, d, rt_onnx_mul(o, rt_onnx_mul(o, share, u), outer));
 }
 
@@ -258,7 +258,8 @@ static rt_onnx_val within_members(answers *a) {
     if (a->within == NULL) {
         const rt_onnx_val raised = raised_alpha(a);
         const rt_onnx_val d = g_difference(a->o, raised, others_of(a->o, raised));
-        a->within = rt_onnx_mean(a->o, rt_onnx_sum(a->o, rt_onnx_mul(a->o, members(a), d), -1, false), 0, false);
+        a->within =
+            rt_onnx_mean(a->o, rt_onnx_sum(a->o, rt_onnx_mul(a->o, members(a), d), -1, false), 0, false);
     }
     return a->within;
 }
