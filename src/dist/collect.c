@@ -108,7 +108,8 @@ rt_status rt_dist_exchange(const rt_piece *send, int64_t nsend, const rt_piece *
 }
 
 /* Parts [from, from + count) of a ring of n, as pieces of data: one, or two where the ring closes. */
-static int64_t ring_pieces(rt_piece *out, uint8_t *data, const size_t *offset, int from, int count, int n, int rank) {
+static int64_t ring_pieces(rt_piece *out, uint8_t *data, const size_t *offset, int from, int count, int n,
+                           int rank) {
     from = ((from % n) + n) % n;
     const int first = RT_MIN(count, n - from);
     out[0] = (rt_piece){data + offset[from], offset[from + first] - offset[from], rank};
@@ -194,9 +195,10 @@ rt_status rt_dist_same(const char *text, rt_status code, const char *what, const
         if (strncmp(all, all + i * TEXT, TEXT) == 0)
             continue;
         /* all say the same, and need not tell each other */
-        W->failed = (rt_news){.rank = 0, .code = code};
-        snprintf(W->failed.text, sizeof W->failed.text, "rank %d on %s has %s %.60s, rank 0 on %s has %.60s; %s", i,
-                 W->who[i].host, what, all + i * TEXT, W->who[0].host, all, hint);
+        W->failed = (rt_news){.rank = 0, .code = (int32_t)code};
+        snprintf(W->failed.text, sizeof W->failed.text,
+                 "rank %d on %s has %s %.60s, rank 0 on %s has %.60s; %s", i, W->who[i].host, what,
+                 all + i * TEXT, W->who[0].host, all, hint);
         return rt_dist_status();
     }
     return RT_OK;

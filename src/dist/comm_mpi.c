@@ -33,8 +33,9 @@ static int mpi_start(int *rank, int *size) {
     if (have < MPI_THREAD_SERIALIZED)
         return MPI_ERR_OTHER;
     /* messages of other users of the library never meet ours */
-    if ((err = MPI_Comm_dup(MPI_COMM_WORLD, &comm)) || (err = MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN)) ||
-        (err = MPI_Comm_rank(comm, rank)) || (err = MPI_Comm_size(comm, size)))
+    if ((err = MPI_Comm_dup(MPI_COMM_WORLD, &comm)) ||
+        (err = MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN)) || (err = MPI_Comm_rank(comm, rank)) ||
+        (err = MPI_Comm_size(comm, size)))
         return err;
     if (MPI_Get_library_version(text, &n) == 0) {
         text[strcspn(text, ",\n")] = 0;

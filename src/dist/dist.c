@@ -149,7 +149,8 @@ void rt_world_drain(int tag, int from) {
     size_t bytes = 0;
     while (!W->t->probe(from, tag, &found, &source, &bytes) && found) {
         rt_request r;
-        void *sink = malloc(bytes + 1); /* not rt_alloc: memory may be what ran out, and the limit is not to be heard */
+        void *sink = malloc(
+            bytes + 1); /* not rt_alloc: memory may be what ran out, and the limit is not to be heard */
         if (!sink)
             return;
         if (!W->t->receive(sink, bytes, source, tag, &r))
@@ -235,12 +236,14 @@ static rt_status load(const char *library) {
             snprintf(why, sizeof why, " (%.500s)", word);
     }
     RT_FAIL_IF(!W->plugin, RT_E_USAGE,
-               "a launcher of %s started several ranks, and this program cannot speak to it: there is no %s%s; build "
+               "a launcher of %s started several ranks, and this program cannot speak to it: there is no "
+               "%s%s; build "
                "with its compiler at hand, or say RETORT_MPI=openmpi, mpich or none",
                library, path[0], why);
     rt_transport_get_fn get;
     *(void **)&get = dlsym(W->plugin, RT_TRANSPORT_SYMBOL);
-    RT_FAIL_IF(!get || get()->abi != RT_TRANSPORT_ABI, RT_E_USAGE, "%s: not of this version of retort", path[0]);
+    RT_FAIL_IF(!get || get()->abi != RT_TRANSPORT_ABI, RT_E_USAGE, "%s: not of this version of retort",
+               path[0]);
     W->t = get();
     return RT_OK;
 }
@@ -281,7 +284,8 @@ rt_status rt_dist_start(void) {
     if (err)
         return rt_world_error(err, "start");
     RT_FAIL_IF(W->size != l.size, RT_E_USAGE,
-               "the launcher started %d ranks, and %s knows of %d: it is not the one that belongs to it; say RETORT_MPI=openmpi "
+               "the launcher started %d ranks, and %s knows of %d: it is not the one that belongs to it; say "
+               "RETORT_MPI=openmpi "
                "or mpich",
                l.size, W->t->name, W->size);
     if (W->rank > 0)
@@ -296,7 +300,7 @@ rt_status rt_dist_start(void) {
 static rt_news news_of(rt_status st) {
     if (W->failed.code != RT_OK)
         return W->failed;
-    rt_news n = {.rank = W->rank, .code = st};
+    rt_news n = {.rank = W->rank, .code = (int32_t)st};
     if (st != RT_OK)
         snprintf(n.text, sizeof n.text, "%s", rt_error_text());
     return n;
@@ -343,7 +347,8 @@ static rt_status conclude(rt_news mine, rt_status st, rt_dist_say say, void *use
     for (int i = 1; i < W->size; i++) {
         wait_word(i, RT_TAG_END, &n);
         rt_watch_forget(i);
-        if (n.code != RT_OK && (all.code == RT_OK || (all.code == RT_E_INTERRUPTED && n.code != RT_E_INTERRUPTED)))
+        if (n.code != RT_OK &&
+            (all.code == RT_OK || (all.code == RT_E_INTERRUPTED && n.code != RT_E_INTERRUPTED)))
             all = n;
     }
     st = take_over(st, &all);

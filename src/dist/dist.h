@@ -28,8 +28,8 @@ typedef struct rt_ranks {
 int rt_dist_rank(void); /* of this process, among all */
 int rt_dist_size(void);
 rt_ranks rt_dist_all(void);
-rt_ranks rt_dist_alone(void);                 /* this rank */
-static inline int rt_ranks_me(rt_ranks g) {   /* place of this rank among those of g */
+rt_ranks rt_dist_alone(void);               /* this rank */
+static inline int rt_ranks_me(rt_ranks g) { /* place of this rank among those of g */
     return rt_dist_rank() - g.first;
 }
 
@@ -78,7 +78,8 @@ typedef struct rt_piece {
     int rank; /* of all: where it goes to, or comes from */
 } rt_piece;
 /* Sends and receives, all at once. Pieces between two ranks meet in the order in which they are listed. */
-rt_status rt_dist_exchange(const rt_piece *send, int64_t nsend, const rt_piece *receive, int64_t nreceive) RT_MUST_CHECK;
+rt_status rt_dist_exchange(const rt_piece *send, int64_t nsend, const rt_piece *receive,
+                           int64_t nreceive) RT_MUST_CHECK;
 /* In place: rank i of g has bytes [offset[i], offset[i + 1]) of data, and gets the rest. */
 rt_status rt_dist_allgather(rt_ranks g, void *data, const size_t *offset) RT_MUST_CHECK;
 /* The same for parts of one size. */

@@ -30,7 +30,7 @@ typedef struct rt_world {
     const rt_transport *t; /* NULL: alone */
     void *plugin;
     int rank, size;
-    rt_who *who;          /* per rank */
+    rt_who *who; /* per rank */
     int neighbours;
     pthread_mutex_t lock; /* around every call of the transport */
     atomic_int waiting;   /* threads besides the main one that want it */

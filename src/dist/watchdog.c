@@ -38,7 +38,8 @@ static struct {
 static void accuse(int rank, double seconds) {
     char text[512];
     snprintf(text, sizeof text,
-             "retort: rank %d on %s (process %lld) has given no sign of life for %.0f seconds: it is frozen, or its "
+             "retort: rank %d on %s (process %lld) has given no sign of life for %.0f seconds: it is frozen, "
+             "or its "
              "machine is gone; the job ends, --resume continues from the last checkpoint\n",
              rank, W->who[rank].host, (long long)W->who[rank].pid, seconds);
     dog.say(text);
@@ -142,7 +143,8 @@ void rt_watch_stop(void) {
     rt_world_lock();
     for (int i = 0; i < W->size; i++) {
         unsigned turns = 0;
-        for (int done = 0; dog.peer[i].sign && !done && turns < 30000 && !W->t->test(&dog.peer[i].sign, &done);) {
+        for (int done = 0;
+             dog.peer[i].sign && !done && turns < 30000 && !W->t->test(&dog.peer[i].sign, &done);) {
             rt_world_drain(RT_TAG_LIFE, -1);
             rt_world_pause(&turns);
         }

@@ -28,9 +28,12 @@ static rt_status check_run(gather *g, const char *run) {
     RT_FAIL_IF(state != RT_RUN_FINISHED, RT_E_USAGE, "%s is not a finished run", run);
     RT_TRY(rt_model_load(&m, run));
     rt_status st = RT_OK;
-    if (g->first && (strcmp(rt_net_config(rt_model_net(g->first))->spec, rt_net_config(rt_model_net(m))->spec) != 0 ||
-                     rt_model_floats(g->first) != rt_model_floats(m) || rt_model_outputs(g->first) != rt_model_outputs(m)))
-        st = rt_error_set(RT_E_INPUT, __FILE__, __LINE__, "%s: holds %s, the first run %s; members are of one kind", run,
+    if (g->first &&
+        (strcmp(rt_net_config(rt_model_net(g->first))->spec, rt_net_config(rt_model_net(m))->spec) != 0 ||
+         rt_model_floats(g->first) != rt_model_floats(m) ||
+         rt_model_outputs(g->first) != rt_model_outputs(m)))
+        st = rt_error_set(RT_E_INPUT, __FILE__, __LINE__,
+                          "%s: holds %s, the first run %s; members are of one kind", run,
                           rt_net_config(rt_model_net(m))->spec, rt_net_config(rt_model_net(g->first))->spec);
     g->members += rt_model_networks(m);
     if (!g->first && st == RT_OK)
@@ -136,7 +139,8 @@ rt_status rt_gather_run(const char *const *runs, int64_t n, const char *out, boo
         RT_TRY_GOTO(copy_run(&g, runs[i], &at));
     RT_TRY_GOTO(rt_model_load(&all, out));
     if (rt_model_networks(all) != g.members)
-        RT_FAIL_GOTO(RT_E_FAILED, "%s: %d networks arrived, %d were to be gathered", out, rt_model_networks(all), g.members);
+        RT_FAIL_GOTO(RT_E_FAILED, "%s: %d networks arrived, %d were to be gathered", out,
+                     rt_model_networks(all), g.members);
     RT_TRY_GOTO(write_metrics(&g, runs, n));
     *members = g.members;
 done:

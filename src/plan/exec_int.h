@@ -21,10 +21,10 @@ struct rt_exec {
     const rt_plan *p;
     uint8_t *slice_mem, *global_mem; /* one block */
     uint8_t *block;
-    int64_t rooms;       /* slice workspaces: one per slice, or, if slices are independent, per worker */
-    rt_share slices;     /* of the plan: those of this rank */
+    int64_t rooms;        /* slice workspaces: one per slice, or, if slices are independent, per worker */
+    rt_share slices;      /* of the plan: those of this rank */
     rt_exec_ranks *ranks; /* NULL: it has them all */
-    rt_kept *kept, *own; /* own: NULL if it shares those of others */
+    rt_kept *kept, *own;  /* own: NULL if it shares those of others */
     void **param;
     const void **input, **feed;
     void **output;

@@ -191,7 +191,8 @@ static void sum_nodes(const rt_exec_ranks *x, const rt_action *a, size_t at, siz
         const node *d = &x->nodes[k];
         for (int64_t s = 0; s < d->n; s++)
             src[s] = (const uint8_t *)rt_exec_part(x->e, a, d->lo + s) + from;
-        tree_sum(a->desc.dtype, x->data[k] + at, src, (int)d->n, (int64_t)(bytes / rt_dtype_size(a->desc.dtype)));
+        tree_sum(a->desc.dtype, x->data[k] + at, src, (int)d->n,
+                 (int64_t)(bytes / rt_dtype_size(a->desc.dtype)));
     }
 }
 
@@ -199,7 +200,8 @@ static void add_nodes(const rt_exec_ranks *x, const rt_action *a, size_t at, siz
     (void)from;
     for (int i = 0; i < x->nadd; i++) {
         const void *const src[2] = {x->data[x->add[i].to] + at, x->data[x->add[i].from] + at};
-        tree_sum(a->desc.dtype, x->data[x->add[i].to] + at, src, 2, (int64_t)(bytes / rt_dtype_size(a->desc.dtype)));
+        tree_sum(a->desc.dtype, x->data[x->add[i].to] + at, src, 2,
+                 (int64_t)(bytes / rt_dtype_size(a->desc.dtype)));
     }
     if (x->result)
         memcpy(x->result + at, x->data[0] + at, bytes);
@@ -264,7 +266,8 @@ static rt_status sum_long(rt_exec_ranks *x, size_t bytes, rt_pool *pool) {
     int64_t ns = 0, nr = 0;
     for (int i = 0; i < x->team.n; i++) {
         for (int k = lo; k < hi && i != x->me; k++)
-            x->send[ns++] = (rt_piece){x->data[k] + x->offset[i], x->offset[i + 1] - x->offset[i], x->team.first + i};
+            x->send[ns++] =
+                (rt_piece){x->data[k] + x->offset[i], x->offset[i + 1] - x->offset[i], x->team.first + i};
         for (int k = x->first[i]; k < x->first[i + 1] && i != x->me; k++)
             x->receive[nr++] = (rt_piece){x->data[k] + begin, mine, x->team.first + i};
     }
@@ -302,9 +305,11 @@ void rt_exec_ranks_rows(rt_exec *e) {
                 continue;
             const size_t part = rt_desc_bytes(&a->desc) / (size_t)a->groups;
             for (int k = 0; k <= x->team.n; k++)
-                x->offset[k] = (size_t)(k < x->team.n ? rt_share_of(p->slices, x->team.n, k).lo : p->slices) * part;
+                x->offset[k] =
+                    (size_t)(k < x->team.n ? rt_share_of(p->slices, x->team.n, k).lo : p->slices) * part;
             for (int32_t m = 0; m < a->groups && st == RT_OK; m++)
-                st = rt_dist_allgather(x->team, (uint8_t *)e->output[a->index] + (size_t)m * part * (size_t)p->slices,
+                st = rt_dist_allgather(x->team,
+                                       (uint8_t *)e->output[a->index] + (size_t)m * part * (size_t)p->slices,
                                        x->offset);
         }
     if (st != RT_OK)

@@ -66,7 +66,8 @@ rt_status rt_trainer_together(rt_status st) {
 }
 
 rt_status rt_trainer_check_ranks(const rt_trainer *t) {
-    RT_TRY(rt_dist_same(t->config_hash, RT_E_USAGE, "the configuration", "give all ranks the same flags and files"));
+    RT_TRY(rt_dist_same(t->config_hash, RT_E_USAGE, "the configuration",
+                        "give all ranks the same flags and files"));
     return rt_dist_same(t->data_hash, RT_E_INPUT, "data with the hash", "all ranks must read the same data");
 }
 

@@ -98,7 +98,8 @@ static void agrees(void **state) {
     OK(rt_dist_same("alike", RT_E_USAGE, "a word", "none"));
     /* halves, each with exchanges of its own */
     const int half = rt_dist_size() / 2;
-    const rt_ranks mine = rt_dist_rank() < half ? (rt_ranks){0, half} : (rt_ranks){half, rt_dist_size() - half};
+    const rt_ranks mine =
+        rt_dist_rank() < half ? (rt_ranks){0, half} : (rt_ranks){half, rt_dist_size() - half};
     int first = rt_dist_rank();
     OK(rt_dist_broadcast(mine, &first, sizeof first));
     assert_int_equal(first, mine.first);
