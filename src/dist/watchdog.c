@@ -7,6 +7,10 @@
  * silent and aborts the job. A rank that finds that it has itself been asleep accuses nobody: after the whole job was
  * suspended, all wake up to old signs of life.
  *
+ * A frozen rank can take the others' MPI with it: stopped while it holds something in shared memory, it leaves them inside
+ * a call that never returns, and the watching thread behind them. So a second thread, which calls no MPI and takes no
+ * lock, watches the first, and ends this process when that does not come round any more; the launcher ends the rest.
+ *
  * A rank that dies is the launcher's affair, which ends the others within seconds.
  */
 #include "base/alloc.h"
@@ -20,22 +24,23 @@
 #define W (&rt_the_world)
 
 typedef struct peer {
-    double heard;
+    _Atomic double heard;
     bool done; /* came to its end */
     rt_request sign;
 } peer;
 
 static struct {
     bool on;
-    pthread_t thread;
+    pthread_t thread, guard;
     atomic_bool stop, silent;
+    _Atomic double turned; /* when the watching thread last came round */
     double allowed;
     void (*say)(const char *line);
     peer *peer;
     char sign[1];
 } dog;
 
-static void accuse(int rank, double seconds) {
+static void name(int rank, double seconds) {
     char text[512];
     snprintf(text, sizeof text,
              "retort: rank %d on %s (process %lld) has given no sign of life for %.0f seconds: it is frozen, "
@@ -44,6 +49,10 @@ static void accuse(int rank, double seconds) {
              rank, W->who[rank].host, (long long)W->who[rank].pid, seconds);
     dog.say(text);
     usleep(300000); /* MPICH's launcher passes on nothing that comes with the end */
+}
+
+static void accuse(int rank, double seconds) {
+    name(rank, seconds);
     W->t->abort(rt_status_exit_code(RT_E_FAILED)); /* does not return */
     (void)kill(getpid(), SIGKILL);
 }
@@ -76,11 +85,46 @@ static void hear_signs(double now) {
     }
 }
 
+/* Rank 0 watches all, all watch rank 0. */
+static int first_watched(void) {
+    return W->rank == 0 ? 1 : 0;
+}
+static int end_watched(void) {
+    return W->rank == 0 ? W->size : 1;
+}
+static double every_seconds(void) {
+    return RT_MIN(dog.allowed / 5, 5.0);
+}
+static double patience_seconds(void) {
+    return dog.allowed + (W->rank == 0 ? 0 : 0.5 * RT_MIN(W->rank, 20));
+}
+
+static void *guard(void *arg) {
+    (void)arg;
+    const double every = every_seconds(), patience = patience_seconds() + 2 * every;
+    double last = rt_time_now();
+    while (!atomic_load(&dog.stop)) {
+        usleep((useconds_t)(1e6 * RT_MIN(every / 4, 0.1)));
+        const double now = rt_time_now();
+        if (now - last > 2 * every)
+            atomic_store(&dog.turned, now); /* this rank was asleep itself */
+        last = now;
+        if (now - atomic_load(&dog.turned) <= patience)
+            continue;
+        int silent = first_watched();
+        for (int i = silent; i < end_watched(); i++)
+            if (!dog.peer[i].done && atomic_load(&dog.peer[i].heard) < atomic_load(&dog.peer[silent].heard))
+                silent = i;
+        name(silent, now - atomic_load(&dog.peer[silent].heard));
+        (void)kill(getpid(), SIGKILL);
+    }
+    return NULL;
+}
+
 static void *watch(void *arg) {
     (void)arg;
-    const int first = W->rank == 0 ? 1 : 0, end = W->rank == 0 ? W->size : 1;
-    const double every = RT_MIN(dog.allowed / 5, 5.0);
-    const double patience = dog.allowed + (W->rank == 0 ? 0 : 0.5 * RT_MIN(W->rank, 20));
+    const int first = first_watched(), end = end_watched();
+    const double every = every_seconds(), patience = patience_seconds();
     double last = rt_time_now(), sent = 0;
     while (!atomic_load(&dog.stop)) {
         usleep((useconds_t)(1e6 * RT_MIN(every / 4, 0.1)));
@@ -99,6 +143,7 @@ static void *watch(void *arg) {
             if (!dog.peer[i].done && now - dog.peer[i].heard > patience)
                 accuse(i, now - dog.peer[i].heard);
         rt_world_unlock();
+        atomic_store(&dog.turned, rt_time_now());
     }
     return NULL;
 }
@@ -114,7 +159,12 @@ rt_status rt_dist_watch(double seconds, void (*say)(const char *line)) {
         dog.peer[i].heard = rt_time_now();
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    const int err = pthread_create(&dog.thread, NULL, watch, NULL);
+    atomic_store(&dog.turned, rt_time_now());
+    int err = pthread_create(&dog.thread, NULL, watch, NULL);
+    if (!err && (err = pthread_create(&dog.guard, NULL, guard, NULL))) {
+        atomic_store(&dog.stop, true);
+        pthread_join(dog.thread, NULL);
+    }
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     RT_FAIL_IF(err, RT_E_FAILED, "cannot start the thread that watches other ranks: %s", strerror(err));
     dog.on = true;
@@ -140,6 +190,7 @@ void rt_watch_stop(void) {
         return;
     atomic_store(&dog.stop, true);
     pthread_join(dog.thread, NULL);
+    pthread_join(dog.guard, NULL);
     rt_world_lock();
     for (int i = 0; i < W->size; i++) {
         unsigned turns = 0;
