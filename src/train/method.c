@@ -180,6 +180,14 @@ static bool train_as_paper(rt_config *c, const rt_optimiser_preset *m) {
     return true;
 }
 
+/* Unless epochs are set: as many as give so many steps, but no more passes than that. */
+static void train_for(rt_trainer *t, int64_t steps, int64_t passes) {
+    rt_config *c = &t->config;
+    const int64_t each = RT_MAX((rt_dataset_train(t->data)->n + c->batch - 1) / c->batch, 1);
+    if (!rt_config_is_set(c, "epochs"))
+        c->epochs = RT_MAX(c->epochs, RT_MIN((steps + each - 1) / each, passes));
+}
+
 /* Errors far outside make the gradient of a likelihood as large as their squares: at the usual rate of sgd most tables
  * diverge. And tables are small: ten epochs of a few hundred rows are forty steps, which fit nothing. The weights of the
  * best validation loss are kept, so that more steps than needed cost seconds, not quality; tables without noise (naval)
@@ -197,16 +205,21 @@ static void resolve_regression(rt_trainer *t) {
     }
     if (!rt_config_is_set(c, "clip-norm"))
         c->clip_norm = 1;
-    if (!rt_config_is_set(c, "epochs")) {
-        const int64_t each = (rt_dataset_train(t->data)->n + c->batch - 1) / c->batch;
-        c->epochs = RT_MAX(c->epochs, RT_MIN((steps + each - 1) / RT_MAX(each, 1), passes));
-    }
+    train_for(t, steps, passes);
+}
+
+/* A folder of one's own is small, too: ten epochs of a thousand pictures are a hundred steps. */
+static void resolve_pictures(rt_trainer *t) {
+    if (rt_dataset_row(t->data).rank == 3 && !rt_dataset_ordered(t->data))
+        train_for(t, 700, 60);
 }
 
 /* T^2 makes the gradients of a distillation large, and without batch normalisation nothing tames them: the usual
  * rate of sgd diverges there unless they are shortened. */
 static void resolve_optimiser(rt_trainer *t, const rt_objective *o) {
     rt_config *c = &t->config;
+    if (!t->regression)
+        resolve_pictures(t);
     if (train_as_paper(c, &o->optimiser))
         return;
     if (t->regression)
