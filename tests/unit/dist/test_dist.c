@@ -134,7 +134,7 @@ static void alarm_line(const char *line) {
 }
 
 static void say(void *user, rt_status st) {
-    *(int *)user = st;
+    *(int *)user = (int)st;
 }
 
 int main(void) {
