@@ -91,6 +91,6 @@ check "without scikit-learn the estimators say what is missing" grep -q "No modu
 cp said err
 # the library of the wheel is the one of this build: so are the bits
 "$RETORT" train --data spiral:n=200 --arch mlp:8 --members 2 --epochs 3 --out by-program -q
-env -i HOME="$work" env/bin/python -c 'import retort; retort.train("spiral:n=200", arch="mlp:8", members=2, epochs=3, out="by-wheel")' 2>err
+env -i HOME="$work" ${RETORT_ISA:+RETORT_ISA="$RETORT_ISA"} env/bin/python -c 'import retort; retort.train("spiral:n=200", arch="mlp:8", members=2, epochs=3, out="by-wheel")' 2>err
 check "its models are those of the program" same_files by-program by-wheel member-000.safetensors member-001.safetensors
 finish
