@@ -3,7 +3,7 @@
  * collapse, growth, refusals, and gradients against PyTorch (tests/golden/students.py).
  *
  * Kinds are rows of tables: "single" and "dirichlet" (student_single.c), "batch-ensemble" (student_be.c),
- * "latent-be" (student_latent_be.c), "hydra" (student_hydra.c).
+ * "latent-be" (student_latent_be.c), "hydra" (student_hydra.c). Mixtures of members: member_mix.c.
  */
 #include "unit/distill/students_support.h"
 
@@ -297,6 +297,51 @@ static void collapse_is_mean_of_members(void **state) {
             learner_drop(&many);
             learner_drop(&one);
         }
+}
+
+/* One member as a plain network, and points between two, by weights that need not add up to 1: the numbers of explicit
+ * weights, and what the student itself answers for that member. */
+static void mixtures_of_members(void **state) {
+    (void)state;
+    enum { M = 3, N = 2, K = 4 };
+    static const char *const spec[] = {"batch-ensemble:3", "latent-be:3"}, *const arch[] = {"mlp:8,7", "wrn:10,1"};
+    static const double weight[][M] = {{1, 0, 0}, {0, 0, 1}, {0.75, 0, 0.25}, {1, 2, 5}};
+    float *x = inputs_make("x", N * 192);
+    for (int a = 0; a < 8; a++) {
+        rt_student_config c = config(spec[a % 2], arch[a / 2 % 2], IMAGE, K);
+        c.member_bn = a >= 4;
+        c.product_of_means = strcmp(spec[a % 2], "latent-be:3") == 0; /* of the collapse alone: not of mixtures */
+        learner many = learner_make(c), one = learner_make(config("single", c.arch.spec, IMAGE, K)),
+                got = learner_make(config("single", c.arch.spec, IMAGE, K));
+        const int64_t n = rt_params_floats(one.params);
+        assert_true(rt_student_mixes(many.student));
+        assert_false(rt_student_mixes(one.student));
+        for (int64_t w = 0; w < RT_COUNT(weight); w++) {
+            const double all = weight[w][0] + weight[w][1] + weight[w][2];
+            double *mean = NULL;
+            OK(rt_calloc(&mean, (size_t)n, sizeof *mean));
+            for (int m = 0; m < M; m++) {
+                fill_member(&many, &one, m);
+                for (int64_t i = 0; i < n; i++)
+                    mean[i] += weight[w][m] / all * (double)one.block[i];
+            }
+            OK(rt_student_mix(many.student, many.params, many.block, weight[w], got.params, got.block));
+            for (int64_t i = 0; i < n; i++)
+                if (fabs((double)got.block[i] - mean[i]) > 1e-6 * fmax(1, fabs(mean[i])))
+                    fail_msg("%s %s, weights %lld: number %lld is %g, wanted %g", c.spec, c.arch.spec, (long long)w,
+                             (long long)i, (double)got.block[i], mean[i]);
+            rt_free(mean);
+        }
+        OK(rt_student_mix(many.student, many.params, many.block, weight[1], got.params, got.block));
+        float *member = student_eval(&many, x, N, 2), *alone = student_eval(&got, x, N, -1);
+        assert_near(alone, member, N * K, 1e-5, "a member alone");
+        rt_free(member);
+        rt_free(alone);
+        learner_drop(&got);
+        learner_drop(&many);
+        learner_drop(&one);
+    }
+    rt_free(x);
 }
 
 static void collapse_by_product_of_means(void **state) {
@@ -627,6 +672,7 @@ int main(void) {
         cmocka_unit_test(hydra_members),
         cmocka_unit_test(unit_factors_are_single),
         cmocka_unit_test(collapse_is_mean_of_members),
+        cmocka_unit_test(mixtures_of_members),
         cmocka_unit_test(collapse_by_product_of_means),
         cmocka_unit_test(collapse_of_equal_members),
         cmocka_unit_test(hydra_splits),
