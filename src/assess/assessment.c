@@ -26,29 +26,38 @@ static rt_status meta_text(rt_assessment *a, const rt_model *m, const char *meta
     return st == RT_E_INPUT ? RT_OK : st;
 }
 
-/* metrics.json of a run knows how long training took; NaN if it cannot be read. */
-static rt_status training_seconds(const char *run, double *seconds) {
-    char *dir = NULL, *path = NULL;
-    uint8_t *text = NULL;
-    size_t n;
+/* metrics.json of a run, rt_alloc'ed; *text NULL: there is none. */
+static rt_status read_metrics(const char *run, char **path, uint8_t **text, size_t *n) {
+    char *dir = NULL;
     bool found;
-    rt_jdoc *doc = NULL;
     rt_status st;
-    *seconds = NAN;
+    *path = NULL;
+    *text = NULL;
     RT_TRY_GOTO(rt_path_expand(&dir, run));
-    RT_TRY_GOTO(rt_path_join(&path, dir, "metrics.json"));
-    RT_TRY_GOTO(rt_file_find(path, &found));
-    if (!found)
-        goto done;
-    RT_TRY_GOTO(rt_file_read(path, METRICS_MAX_BYTES, &text, &n));
-    RT_TRY_GOTO(rt_jdoc_parse(&doc, (const char *)text, n, path));
-    if (!rt_jval_f64(rt_jval_get(rt_jdoc_root(doc), "seconds"), seconds))
-        *seconds = NAN;
+    RT_TRY_GOTO(rt_path_join(path, dir, "metrics.json"));
+    RT_TRY_GOTO(rt_file_find(*path, &found));
+    if (found)
+        st = rt_file_read(*path, METRICS_MAX_BYTES, text, n);
 done:
+    rt_free(dir);
+    return st;
+}
+
+/* It knows how long training took; NaN if it cannot be read. */
+static rt_status training_seconds(const char *run, double *seconds) {
+    char *path;
+    uint8_t *text;
+    size_t n;
+    rt_jdoc *doc = NULL;
+    *seconds = NAN;
+    rt_status st = read_metrics(run, &path, &text, &n);
+    if (st == RT_OK && text)
+        st = rt_jdoc_parse(&doc, (const char *)text, n, path);
+    if (doc && !rt_jval_f64(rt_jval_get(rt_jdoc_root(doc), "seconds"), seconds))
+        *seconds = NAN;
     rt_jdoc_destroy(&doc);
     rt_free(text);
     rt_free(path);
-    rt_free(dir);
     return st == RT_E_INPUT || st == RT_E_IO ? RT_OK : st;
 }
 
@@ -225,23 +234,15 @@ rt_status rt_assessment_decode(rt_assessment **out, const char *text, size_t n, 
 }
 
 rt_status rt_assessment_read(rt_assessment **out, const char *run) {
-    char *dir = NULL, *path = NULL;
-    uint8_t *text = NULL;
+    char *path;
+    uint8_t *text;
     size_t n;
-    bool found;
-    rt_status st;
     *out = NULL;
-    RT_TRY_GOTO(rt_path_expand(&dir, run));
-    RT_TRY_GOTO(rt_path_join(&path, dir, "metrics.json"));
-    RT_TRY_GOTO(rt_file_find(path, &found));
-    if (!found)
-        goto done;
-    RT_TRY_GOTO(rt_file_read(path, METRICS_MAX_BYTES, &text, &n));
-    st = rt_assessment_decode(out, (const char *)text, n, path);
-done:
+    rt_status st = read_metrics(run, &path, &text, &n);
+    if (st == RT_OK && text)
+        st = rt_assessment_decode(out, (const char *)text, n, path);
     rt_free(text);
     rt_free(path);
-    rt_free(dir);
     return st;
 }
 

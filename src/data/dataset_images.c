@@ -24,7 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIDE_MAX = 64, FILE_MAX = 1 << 28 };
+enum { SIDE_MAX = 64 };
 
 typedef struct image_set {
     rt_picture_files files;
@@ -68,7 +68,7 @@ static rt_status size_by_headers(image_set *s) {
         size_t bytes = 0;
         rt_picture p;
         RT_TRY_GOTO(rt_stop_check("reading", f->path[i]));
-        RT_TRY_GOTO(rt_file_read(f->path[i], FILE_MAX, &file, &bytes));
+        RT_TRY_GOTO(rt_file_read(f->path[i], rt_picture_file_max, &file, &bytes));
         const bool known = rt_picture_size(&p, file, bytes);
         rt_free(file);
         if (!known)
@@ -172,16 +172,6 @@ done:
 
 /* ---- reading ---- */
 
-static rt_status image_read(rt_picture *out, const char *path) {
-    uint8_t *file = NULL;
-    size_t n = 0;
-    *out = (rt_picture){.data = NULL};
-    RT_TRY(rt_file_read(path, FILE_MAX, &file, &n));
-    rt_status st = rt_picture_is_png(path) ? rt_png_decode(out, file, n, path) : rt_jpeg_decode(out, file, n, path);
-    rt_free(file);
-    return st;
-}
-
 /* Reads all pictures; those that are broken leave the list, if they may. */
 static rt_status read_all(image_set *s) {
     rt_picture_files *f = &s->files;
@@ -194,7 +184,7 @@ static rt_status read_all(image_set *s) {
     for (int64_t i = 0; i < f->n; i++) {
         rt_picture p;
         RT_TRY(rt_stop_check("reading", f->path[i]));
-        st = image_read(&p, f->path[i]);
+        st = rt_picture_read(&p, f->path[i]);
         if (st == RT_OK)
             st = place(s->block + (size_t)kept * row, &p, s);
         rt_free(p.data);

@@ -7,6 +7,7 @@
 #include "base/status.h"
 
 static const int64_t rt_image_pixels_max = 64000000;
+static const size_t rt_picture_file_max = (size_t)1 << 28; /* bytes */
 
 /* A decoded picture: c (1 or 3), h, w planes. */
 typedef struct rt_picture {
@@ -16,6 +17,7 @@ typedef struct rt_picture {
 rt_status rt_png_decode(rt_picture *out, const uint8_t *src, size_t n, const char *name) RT_MUST_CHECK;
 rt_status rt_jpeg_decode(rt_picture *out, const uint8_t *src, size_t n, const char *name) RT_MUST_CHECK;
 bool rt_picture_size(rt_picture *out, const uint8_t *src, size_t n); /* without the data; false: no header */
+rt_status rt_picture_read(rt_picture *out, const char *path) RT_MUST_CHECK; /* by its ending: PNG, else JPEG */
 bool rt_picture_is_file(const char *name); /* by its ending */
 bool rt_picture_is_png(const char *name);
 /* Interleaved pixels to planes: (h, w, c) -> (c, h, w). */

@@ -35,6 +35,17 @@ bool rt_picture_is_png(const char *name) {
     return ends(name, ".png");
 }
 
+rt_status rt_picture_read(rt_picture *out, const char *path) {
+    uint8_t *file = NULL;
+    size_t n = 0;
+    *out = (rt_picture){.data = NULL};
+    RT_TRY(rt_file_read(path, rt_picture_file_max, &file, &n));
+    const rt_status st =
+        rt_picture_is_png(path) ? rt_png_decode(out, file, n, path) : rt_jpeg_decode(out, file, n, path);
+    rt_free(file);
+    return st;
+}
+
 bool rt_picture_is_file(const char *name) {
     return rt_picture_is_png(name) || ends(name, ".jpg") || ends(name, ".jpeg");
 }

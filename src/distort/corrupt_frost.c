@@ -21,7 +21,7 @@
 #include <math.h>
 
 enum { SIZE = 256, GRID = 8, CELL = SIZE / GRID, OCTAVES = 4, CHANNELS = 3, PLANE = SIZE * SIZE };
-enum { WINDOW = 32, THICKNESS = 5, ROUNDS = 8, PHOTOS_MAX = 64, PHOTO_STEP = 5, PHOTO_BYTES = 64 << 20 };
+enum { WINDOW = 32, THICKNESS = 5, ROUNDS = 8, PHOTOS_MAX = 64, PHOTO_STEP = 5 };
 /* Of the published photographs, in bytes. */
 static const double MEAN = 160, WITHIN = 23, BETWEEN = 40;
 
@@ -199,22 +199,12 @@ rt_status rt_corrupt_prepare_frost(rt_distortion *d) {
 
 /* ---- photographs ---- */
 
-static rt_status read_photo(rt_picture *out, const char *path) {
-    uint8_t *file = NULL;
-    size_t n = 0;
-    RT_TRY(rt_file_read(path, PHOTO_BYTES, &file, &n));
-    const rt_status st =
-        rt_picture_is_png(path) ? rt_png_decode(out, file, n, path) : rt_jpeg_decode(out, file, n, path);
-    rt_free(file);
-    return st;
-}
-
 /* One pixel in PHOTO_STEP, the middle one: what a bilinear reduction to a fifth comes to. */
 static rt_status take_photo(rt_distortion *d, const char *path) {
     frost *s = d->state;
     rt_picture p = {0};
     rt_status st = RT_OK;
-    RT_TRY_GOTO(read_photo(&p, path));
+    RT_TRY_GOTO(rt_picture_read(&p, path));
     const photo f = {
         .h = p.h / PHOTO_STEP,
         .w = p.w / PHOTO_STEP,
