@@ -274,12 +274,13 @@ static rt_status introduce(void) {
     return RT_OK;
 }
 
-rt_status rt_dist_start(void) {
+rt_status rt_dist_start(double seconds, void (*say)(const char *line)) {
     const launch l = find_launch();
     if (!l.library)
         return RT_OK;
     W->rank = l.rank;
     RT_TRY(load(l.library));
+    RT_TRY(rt_watch_join(seconds, say));
     const int err = W->t->start(&W->rank, &W->size);
     if (err)
         return rt_world_error(err, "start");
@@ -292,7 +293,7 @@ rt_status rt_dist_start(void) {
         rt_file_only_read(true);
     RT_TRY(introduce());
     rt_cpu_share(W->neighbours);
-    return RT_OK;
+    return rt_watch_start();
 }
 
 /* ---- leaving ---- */
@@ -384,6 +385,7 @@ rt_status rt_dist_end(rt_status st, rt_dist_say say, void *user) {
         rt_world_drain(tag, -1);
     (void)W->t->finish();
     rt_world_unlock();
+    rt_watch_left();
     rt_free(W->who);
     rt_free(W->request);
     rt_free(W->box);

@@ -50,16 +50,15 @@ int rt_team_leader(rt_ranks all, int64_t members, int64_t member); /* the first 
 
 /* Where the launcher's rank 0 is to be found out before anything else: does this process speak? */
 bool rt_dist_speaks(void);
-/* Joins the others if a launcher started this process as one of several: the environment tells. */
-rt_status rt_dist_start(void) RT_MUST_CHECK;
+/* Joins the others if a launcher started this process as one of several: the environment tells. From now on a rank that
+ * is silent for so many seconds ends the job: `say` gets a line that names it, on whatever thread, and then all are
+ * aborted. */
+rt_status rt_dist_start(double seconds, void (*say)(const char *line)) RT_MUST_CHECK;
 /* Called once, at the end, with what this rank came to: returns what all came to, with the message of the first rank
  * that failed, and leaves. `say`, called on rank 0 alone with that, comes before any rank leaves: a launcher that sees
  * one fail kills the others. */
 typedef void (*rt_dist_say)(void *user, rt_status st);
 rt_status rt_dist_end(rt_status st, rt_dist_say say, void *user);
-/* From now on a rank that is silent for so many seconds ends the job: `say` gets a line that names it, on whatever
- * thread, and then all are aborted. */
-rt_status rt_dist_watch(double seconds, void (*say)(const char *line)) RT_MUST_CHECK;
 /* Whether ranks for which a piece of work is too small wait for the next one, instead of that being an error: where
  * many pieces follow each other, as in a recipe. */
 void rt_dist_let_idle(bool on);

@@ -56,9 +56,12 @@ rt_status rt_world_error(int code, const char *doing); /* the transport's word *
 void rt_world_tell(int to, int tag, const rt_news *n);
 bool rt_world_told(int from, int tag, rt_news *n); /* under the lock: receives it if it is there */
 
-/* watchdog.c */
+/* watchdog.c: before the ranks join, when they have, when this one has no more to say, and when it has left. */
+rt_status rt_watch_join(double seconds, void (*say)(const char *line)) RT_MUST_CHECK;
+rt_status rt_watch_start(void) RT_MUST_CHECK;
 void rt_watch_stop_sending(void);
 void rt_watch_forget(int rank); /* has come to its end */
 void rt_watch_stop(void);
+void rt_watch_left(void);
 
 #endif

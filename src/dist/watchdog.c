@@ -10,6 +10,8 @@
  * A frozen rank can take the others' MPI with it: stopped while it holds something in shared memory, it leaves them inside
  * a call that never returns, and the watching thread behind them. So a second thread, which calls no MPI and takes no
  * lock, watches the first, and ends this process when that does not come round any more; the launcher ends the rest.
+ * It is there before the ranks join and until they have left, when there are no signs of life yet or any more, and
+ * sees to it that neither takes longer than the time allowed; joining may take half a minute in any case.
  *
  * A rank that dies is the launcher's affair, which ends the others within seconds.
  */
@@ -29,11 +31,15 @@ typedef struct peer {
     rt_request sign;
 } peer;
 
+enum { JOINING, WORKING, LEAVING };
+enum { JOIN_SECONDS = 30 }; /* programs are started one after the other, from file systems far away */
+
 static struct {
-    bool on;
+    bool on, guarded;
     pthread_t thread, guard;
-    atomic_bool stop, silent;
-    _Atomic double turned; /* when the watching thread last came round */
+    atomic_bool stop, silent, left;
+    atomic_int phase;
+    _Atomic double turned; /* when the phase began, or the watching thread last came round */
     double allowed;
     void (*say)(const char *line);
     peer *peer;
@@ -99,26 +105,52 @@ static double patience_seconds(void) {
     return dog.allowed + (W->rank == 0 ? 0 : 0.5 * RT_MIN(W->rank, 20));
 }
 
+/* The phase without end, for its own reason: nobody knows who it was. */
+static void name_nobody(int phase, double seconds) {
+    char text[256];
+    snprintf(text, sizeof text,
+             "retort: rank %d waits for the others to %s; one of them has given no sign of life for %.0f "
+             "seconds: the job ends%s\n",
+             W->rank, phase == JOINING ? "join" : "leave", seconds,
+             phase == JOINING ? "" : ", all files are written");
+    dog.say(text);
+    usleep(300000);
+}
+
 static void *guard(void *arg) {
     (void)arg;
-    const double every = every_seconds(), patience = patience_seconds() + 2 * every;
+    const double every = every_seconds();
     double last = rt_time_now();
-    while (!atomic_load(&dog.stop)) {
+    while (!atomic_load(&dog.left)) {
         usleep((useconds_t)(1e6 * RT_MIN(every / 4, 0.1)));
         const double now = rt_time_now();
         if (now - last > 2 * every)
             atomic_store(&dog.turned, now); /* this rank was asleep itself */
         last = now;
-        if (now - atomic_load(&dog.turned) <= patience)
+        const int phase = atomic_load(&dog.phase);
+        const double patience =
+            phase == JOINING ? RT_MAX(patience_seconds(), JOIN_SECONDS) : patience_seconds() + 2 * every;
+        const double waited = now - atomic_load(&dog.turned);
+        if (waited <= patience)
             continue;
-        int silent = first_watched();
-        for (int i = silent; i < end_watched(); i++)
-            if (!dog.peer[i].done && atomic_load(&dog.peer[i].heard) < atomic_load(&dog.peer[silent].heard))
-                silent = i;
-        name(silent, now - atomic_load(&dog.peer[silent].heard));
+        if (phase == WORKING) {
+            int silent = first_watched();
+            for (int i = silent; i < end_watched(); i++)
+                if (!dog.peer[i].done &&
+                    atomic_load(&dog.peer[i].heard) < atomic_load(&dog.peer[silent].heard))
+                    silent = i;
+            name(silent, now - atomic_load(&dog.peer[silent].heard));
+        } else {
+            name_nobody(phase, waited);
+        }
         (void)kill(getpid(), SIGKILL);
     }
     return NULL;
+}
+
+static void enter(int phase) {
+    atomic_store(&dog.turned, rt_time_now());
+    atomic_store(&dog.phase, phase);
 }
 
 static void *watch(void *arg) {
@@ -148,26 +180,33 @@ static void *watch(void *arg) {
     return NULL;
 }
 
-rt_status rt_dist_watch(double seconds, void (*say)(const char *line)) {
+/* A thread that gets no signals. */
+static rt_status start(pthread_t *thread, void *(*run)(void *)) {
     sigset_t all, old;
-    if (W->size < 2 || dog.on)
-        return RT_OK;
-    RT_TRY(rt_calloc(&dog.peer, (size_t)W->size, sizeof *dog.peer));
-    dog.allowed = seconds;
-    dog.say = say;
-    for (int i = 0; i < W->size; i++)
-        dog.peer[i].heard = rt_time_now();
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    atomic_store(&dog.turned, rt_time_now());
-    int err = pthread_create(&dog.thread, NULL, watch, NULL);
-    if (!err && (err = pthread_create(&dog.guard, NULL, guard, NULL))) {
-        atomic_store(&dog.stop, true);
-        pthread_join(dog.thread, NULL);
-    }
+    const int err = pthread_create(thread, NULL, run, NULL);
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    RT_FAIL_IF(err, RT_E_FAILED, "cannot start the thread that watches other ranks: %s", strerror(err));
+    RT_FAIL_IF(err, RT_E_FAILED, "cannot start a thread that watches other ranks: %s", strerror(err));
+    return RT_OK;
+}
+
+rt_status rt_watch_join(double seconds, void (*say)(const char *line)) {
+    dog.allowed = seconds;
+    dog.say = say;
+    enter(JOINING);
+    RT_TRY(start(&dog.guard, guard));
+    dog.guarded = true;
+    return RT_OK;
+}
+
+rt_status rt_watch_start(void) {
+    RT_TRY(rt_calloc(&dog.peer, (size_t)W->size, sizeof *dog.peer));
+    for (int i = 0; i < W->size; i++)
+        dog.peer[i].heard = rt_time_now();
+    RT_TRY(start(&dog.thread, watch));
     dog.on = true;
+    enter(WORKING);
     return RT_OK;
 }
 
@@ -186,11 +225,11 @@ void rt_watch_forget(int rank) {
 
 /* Signs on their way are received by the other side, which waits for a last word. */
 void rt_watch_stop(void) {
+    enter(LEAVING);
     if (!dog.on)
         return;
     atomic_store(&dog.stop, true);
     pthread_join(dog.thread, NULL);
-    pthread_join(dog.guard, NULL);
     rt_world_lock();
     for (int i = 0; i < W->size; i++) {
         unsigned turns = 0;
@@ -201,6 +240,13 @@ void rt_watch_stop(void) {
         }
     }
     rt_world_unlock();
+    dog.on = false;
+}
+
+void rt_watch_left(void) {
+    atomic_store(&dog.left, true);
+    if (dog.guarded)
+        pthread_join(dog.guard, NULL);
     rt_free(dog.peer);
     memset(&dog, 0, sizeof dog);
 }

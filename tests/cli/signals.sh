@@ -50,16 +50,19 @@ P
     # Stopped anywhere, again and again: the same bits as in one go, batch statistics included.
     for members in 1 3; do
         cut="--data cifar10:plain --arch wrn:10,1 --members $members --batch 128 --epochs 2 --limit 600 --threads 2 --quiet"
+        from=$(now)
         run train $cut --out whole$members
+        whole=$((($(now) - from) / 1000000))
         times=0
         rc=1
-        for delay in 0.6 0.8 1 1.3 1.6 2 3 4 6 8 12 60; do
+        for part in 15 20 25 30 35 40 50 60 80 120 300 20000; do
             [ $rc -eq 0 ] && break
+            delay=$(awk "BEGIN { print $whole * $part / 100000 }")
             "$RETORT" train $cut --out cut$members --resume >out 2>err </dev/null &
             pid=$!
             sleep "$delay" &
             wait=$!
-            while kill -0 $pid 2>/dev/null && kill -0 $wait 2>/dev/null; do sleep 0.1; done
+            while kill -0 $pid 2>/dev/null && kill -0 $wait 2>/dev/null; do sleep 0.02; done
             kill -TERM $pid 2>/dev/null && times=$((times + 1))
             wait $pid
             rc=$?

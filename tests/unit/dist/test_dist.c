@@ -143,9 +143,7 @@ int main(void) {
         cmocka_unit_test(agrees),       cmocka_unit_test(exchanges),
     };
     int said = RT_OK;
-    rt_status st = rt_dist_start();
-    if (st == RT_OK)
-        st = rt_dist_watch(20, alarm_line);
+    rt_status st = rt_dist_start(20, alarm_line);
     if (st != RT_OK) {
         fprintf(stderr, "%s\n", rt_error_text());
         return 1;
