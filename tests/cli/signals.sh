@@ -42,7 +42,7 @@ P
     check "train, unpacking .xz: nothing is called saved" sh -c '! grep -q "state saved" err'
 
     # One step that lasts many seconds. What is saved is the place before it.
-    big="--data cifar10:plain --arch wrn:16,4 --batch 512 --epochs 1 --threads 1 --quiet"
+    big="--data cifar10:plain --arch wrn:28,4 --batch 512 --epochs 1 --threads 1 --quiet"
     stopped 5 4 "train, within a step" train $big --out big
     check "train, within a step: it was the first one" grep -q "after step 0; state saved" err
     check "train, within a step: a checkpoint" test -s big/checkpoint.safetensors
