@@ -6,45 +6,26 @@
  * collapsed, from members.safetensors) are taken as these: w_m = theta o s_m r_m^T (Nam et al. 2022, Figure 2).
  *
  * Running statistics of batch normalisation do not belong to interpolated weights: at every point, the ends
- * included, they are the means over a few batches of inputs. A step in train mode leaves
- *
- *     running = (1 - momentum) old + momentum batch
- *
- * so with old = 0 the statistics of the batch are running / momentum. The inputs are training rows where the
- * run's data is at hand, and test rows otherwise; labels are not looked at.
+ * included, they are estimated anew over a few batches (model/norms.c): of training rows where the run's data is at
+ * hand, and of test rows otherwise; labels are not looked at.
  */
 #include "assess/assess_int.h"
 #include "base/alloc.h"
 #include "base/rng.h"
-#include "plan/plan.h"
+#include "model/taps.h"
 #include <math.h>
 #include <string.h>
 
-enum { POINTS = 21, ROWS = 2000, NORM_BATCH = 128, NORM_BATCHES = 4 };
+enum { POINTS = 21, ROWS = 2000, NORM_ROWS = 512 };
 
 /* ---- statistics ---- */
 
 typedef struct norms {
-    const rt_subject *u;
     rt_student *student; /* the model's, without dropout: predictions have none */
     rt_params *params;
-    float *block; /* bound to the exec */
-    double *sum;  /* like the block */
-    rt_graph *g;
-    rt_plan *plan;
-    rt_exec *exec;
     rt_subset set;
-    rt_batch_spec spec;
-    int64_t *order;
-    float *x;
+    rt_taps taps;
 } norms;
-
-static bool has_norms(const rt_params *p) {
-    for (int i = 0; i < rt_params_count(p); i++)
-        if (rt_params_get(p, i)->role == RT_ROLE_STATE)
-            return true;
-    return false;
-}
 
 static const rt_part *norm_rows(const rt_subject *u) {
     const rt_assess_call *s = u->s;
@@ -58,86 +39,34 @@ static const rt_part *norm_rows(const rt_subject *u) {
 }
 
 static void norms_close(norms *b) {
-    rt_exec_destroy(&b->exec);
-    rt_plan_destroy(&b->plan);
-    rt_graph_destroy(&b->g);
-    rt_subset_deinit(&b->set);
-    rt_free(b->order);
-    rt_free(b->x);
-    rt_free(b->sum);
+    rt_taps_close(&b->taps);
     rt_student_destroy(&b->student);
     rt_params_destroy(&b->params);
 }
 
-static rt_status norms_open(norms *b, const rt_subject *u, const rt_student *student, float *block) {
+static rt_status tell(void *subject, double done) {
+    (void)done;
+    const volatile sig_atomic_t *stop = ((const rt_subject *)subject)->s->o->stop;
+    RT_FAIL_IF(stop && *stop, RT_E_INTERRUPTED, "interrupted while interpolating");
+    return RT_OK;
+}
+
+static rt_status norms_open(norms *b, rt_subject *u, const rt_student *student) {
     const rt_part *part = norm_rows(u);
     rt_student_config config = *rt_student_get_config(student);
-    *b = (norms){.u = u, .block = block};
     config.arch.dropout = 0;
+    b->set = (rt_subset){.part = part, .n = part->n};
     RT_TRY(rt_params_create(&b->params));
     RT_TRY(rt_student_create(&b->student, &config, b->params));
-    RT_TRY(rt_subset_all(&b->set, part));
-    b->spec = (rt_batch_spec){.set = &b->set,
-                              .row = rt_model_input(u->model),
-                              .batch = RT_MIN((int64_t)NORM_BATCH, part->n),
-                              .shuffle = true,
-                              .drop_last = true};
-    RT_TRY(rt_calloc(&b->order, (size_t)part->n, sizeof *b->order));
-    RT_TRY(rt_calloc(&b->x, (size_t)(b->spec.batch * rt_shape_elems(&b->spec.row)), sizeof *b->x));
-    RT_TRY(rt_calloc(&b->sum, (size_t)rt_params_floats(b->params), sizeof *b->sum));
-    rt_batch_order(&b->spec, u->s->o->seed, 0, b->order);
-    RT_TRY(rt_graph_create(&b->g, b->spec.batch, RT_DTYPE_F32));
-    rt_build build = {.g = b->g, .params = b->params, .train = true};
-    rt_student_forward(b->student, &build, rt_graph_input(b->g, "x", RT_DTYPE_F32, b->spec.row, 1));
-    RT_TRY(rt_graph_status(b->g));
-    RT_TRY(rt_plan_compile(&b->plan, b->g, (rt_plan_options){.v3 = rt_params_v3(rt_model_params(u->model))}));
-    RT_TRY(rt_exec_create(&b->exec, b->plan, u->s->pool));
-    rt_exec_bind_own_block(b->exec, 0, block, rt_params_offsets(b->params), rt_params_count(b->params));
-    rt_exec_bind_input(b->exec, 0, b->x);
-    return RT_OK;
-}
-
-/* Calls for each parameter that a step updates: its place and its momentum. */
-static void each_state(norms *b, void (*fn)(norms *b, int64_t at, int64_t n, double momentum)) {
-    for (int i = 0; i < rt_graph_outputs(b->g); i++) {
-        const rt_graph_out *out = rt_graph_get_output(b->g, i);
-        if (out->update_slot < 0)
-            continue;
-        const rt_param *p = rt_params_get(b->params, out->update_slot);
-        fn(b, p->offset, p->count, rt_graph_node(b->g, out->v)->attr.alpha);
-    }
-}
-
-static void clear_state(norms *b, int64_t at, int64_t n, double momentum) {
-    (void)momentum;
-    memset(b->block + at, 0, (size_t)n * sizeof *b->block);
-}
-
-static void add_state(norms *b, int64_t at, int64_t n, double momentum) {
-    for (int64_t i = at; i < at + n; i++)
-        b->sum[i] += (double)b->block[i] / momentum;
-}
-
-static void set_state(norms *b, int64_t at, int64_t n, double momentum) {
-    (void)momentum;
-    const double batches = (double)RT_MIN(rt_batch_count(&b->spec), (int64_t)NORM_BATCHES);
-    for (int64_t i = at; i < at + n; i++)
-        b->block[i] = (float)(b->sum[i] / batches);
-}
-
-static rt_status norms_refresh(norms *b) {
-    const volatile sig_atomic_t *stop = b->u->s->o->stop;
-    const int64_t batches = RT_MIN(rt_batch_count(&b->spec), (int64_t)NORM_BATCHES);
-    memset(b->sum, 0, (size_t)rt_params_floats(b->params) * sizeof *b->sum);
-    for (int64_t i = 0; i < batches; i++) {
-        RT_FAIL_IF(stop && *stop, RT_E_INTERRUPTED, "interrupted while interpolating");
-        each_state(b, clear_state);
-        rt_batch_fill(&b->spec, b->u->s->o->seed, 0, i, b->order, b->x, NULL, NULL, NULL);
-        rt_exec_run(&b->exec, &(rt_run){.seed = b->u->s->o->seed, .step = (uint64_t)i}, 1, b->u->s->pool);
-        each_state(b, add_state);
-    }
-    each_state(b, set_state);
-    return RT_OK;
+    rt_params_set_v3(b->params, rt_params_v3(rt_model_params(u->model)));
+    return rt_taps_of_norms(&b->taps, &(rt_taps_input){.student = b->student,
+                                                       .params = b->params,
+                                                       .set = &b->set,
+                                                       .rows = NORM_ROWS,
+                                                       .seed = u->s->o->seed,
+                                                       .pool = u->s->pool,
+                                                       .tell = tell,
+                                                       .user = u});
 }
 
 /* ---- the segment ---- */
@@ -306,14 +235,14 @@ rt_status rt_assess_line(rt_subject *u, rt_json *j) {
     RT_TRY_GOTO(line_open(&l, u, &inside, &any));
     if (!any)
         goto done;
-    const bool normed = has_norms(l.params);
+    const bool normed = rt_norms_any(l.params);
     if (normed)
-        RT_TRY_GOTO(norms_open(&b, u, l.student, l.block));
+        RT_TRY_GOTO(norms_open(&b, u, l.student));
     for (int i = 0; i < POINTS; i++) {
         a[i] = (double)i / (POINTS - 1);
         RT_TRY_GOTO(interpolate(&l, inside, a[i]));
         if (normed)
-            RT_TRY_GOTO(norms_refresh(&b));
+            RT_TRY_GOTO(rt_norms_estimate(&b.taps, l.block));
         const float *block = l.block;
         RT_TRY_GOTO(rt_predictor_run(l.predictor, &l.set, &block, 1, take, &l, u->s->o->stop));
         RT_TRY_GOTO(score(&l, &loss[i], &accuracy[i]));

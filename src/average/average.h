@@ -105,7 +105,7 @@ rt_status rt_average_align(rt_average *a, int model) RT_MUST_CHECK;
 /* out = mean of the blocks that are used, aligned. */
 void rt_average_mean(rt_average *a);
 
-/* ---- tools for methods (average_measure.c, bn_refresh.c, repair.c) ---- */
+/* ---- tools for methods (average_measure.c, repair.c) ---- */
 
 typedef struct rt_average_score {
     double accuracy; /* NaN of a regression */
@@ -118,7 +118,6 @@ rt_status rt_average_measure(const rt_average *a, const rt_subset *set, const fl
  * `most` of them, spread evenly; 0: all. */
 rt_status rt_average_rows(const rt_average *a, int64_t most, rt_subset *out) RT_MUST_CHECK;
 
-bool rt_average_has_bn(const rt_average *a);
 /* Running statistics of batch normalisation become the means of the batches' over `rows` training rows (0:
  * --stat-rows): a cumulative mean, in train mode, in a fixed order. Nothing happens without BN, or with
  * --no-refresh-bn. */

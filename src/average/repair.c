@@ -9,13 +9,48 @@
  *     w <- (s' / s) w         b <- (s' / s) (b - m) + m'
  *
  * gives it the mean m' and deviation s' exactly, and needs no extra layer. Layers are treated in order, each
- * with what the layers before it have become. Batch normalisation does the same by itself (bn_refresh.c), so
- * only units without it are treated.
+ * with what the layers before it have become. Batch normalisation does the same by itself, once its running
+ * statistics are estimated anew (model/norms.c), so only units without it are treated. Both look at rows that the
+ * models were trained on, augmented as they were.
  */
 #include "average/average_int.h"
 #include "base/alloc.h"
 #include <math.h>
 #include <string.h>
+
+static rt_status tell_statistics(void *average, double done) {
+    return rt_average_progress(average, "estimating statistics", done);
+}
+
+static rt_status tell_repair(void *average, double done) {
+    return rt_average_progress(average, "repairing", done);
+}
+
+rt_status rt_average_taps(const rt_average *a, int64_t rows, rt_taps_input *out) {
+    *out = (rt_taps_input){.student = a->student,
+                           .params = a->params,
+                           .set = &a->train,
+                           .rows = rows,
+                           .seed = (uint64_t)a->c->seed,
+                           .pool = a->pool,
+                           .user = (void *)(uintptr_t)a};
+    return rt_augment_parse(&out->augment, a->c->augment);
+}
+
+rt_status rt_average_refresh_bn(const rt_average *a, float *block, int64_t rows) {
+    rt_taps_input in;
+    rt_taps t;
+    if (!a->c->refresh_bn || !rt_norms_any(a->params))
+        return RT_OK;
+    RT_TRY(rt_average_taps(a, rows > 0 ? rows : a->c->stat_rows, &in));
+    in.tell = tell_statistics;
+    RT_TRY(rt_taps_of_norms(&t, &in));
+    const rt_status st = rt_norms_estimate(&t, block);
+    rt_taps_close(&t);
+    return st;
+}
+
+/* ---- units without batch normalisation ---- */
 
 typedef struct moments {
     int64_t total; /* channels of all taps */
@@ -81,11 +116,14 @@ static rt_status repair(const rt_average *a, rt_taps *t, float *block, moments *
 }
 
 rt_status rt_average_repair(const rt_average *a, float *block) {
+    rt_taps_input in;
     rt_taps t;
     moments now = {0};
     double *want = NULL;
     rt_status st;
-    RT_TRY(rt_taps_of_units(&t, a, a->c->stat_rows));
+    RT_TRY(rt_average_taps(a, a->c->stat_rows, &in));
+    in.tell = tell_repair;
+    RT_TRY(rt_taps_of_units(&t, &in));
     for (int i = 0; i < t.n; i++)
         now.total += t.tap[i].channels;
     RT_TRY_GOTO(rt_calloc(&now.sum, (size_t)now.total + 1, 2 * sizeof(double)));

@@ -307,7 +307,7 @@ static void running_statistics(void **state) {
     train("images", data, "wrn:10,1", "2", NULL);
     open_job(&j, data, "images");
     rt_average *a = &j.a;
-    assert_true(rt_average_has_bn(a));
+    assert_true(rt_norms_any(a->params));
     rt_average_mean(a);
     OK(rt_average_refresh_bn(a, a->out, 0));
     const rt_param *w = rt_params_get(a->params, rt_params_find(a->params, "conv1.weight"));
@@ -367,9 +367,11 @@ static void add_sums(void *user, const rt_taps *t) {
 }
 
 static void measure_units(const rt_average *a, const float *block, double *mean, double *std) {
+    rt_taps_input in;
     rt_taps t;
     unit_sums s = {0};
-    OK(rt_taps_of_units(&t, a, 0));
+    OK(rt_average_taps(a, 0, &in));
+    OK(rt_taps_of_units(&t, &in));
     assert_int_equal(t.n, 2);
     OK(rt_taps_run(&t, block, add_sums, &s));
     for (int i = 0; i < 22; i++) {

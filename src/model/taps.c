@@ -5,8 +5,8 @@
  * has for its own statistics. Rows come in a fixed shuffled order (files may be sorted by class), in whole
  * batches, augmented as the models saw them: statistics of plain images are others.
  */
-#include "average/average_int.h"
 #include "base/alloc.h"
+#include "model/taps.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -17,31 +17,30 @@ static rt_status add_tap(rt_taps *t, rt_val stats, int64_t count, int first, int
     RT_TRY(rt_realloc(&t->tap, (size_t)t->n * sizeof *t->tap, (size_t)(t->n + 1) * sizeof *t->tap));
     rt_tap *tap = &t->tap[t->n++];
     *tap = (rt_tap){.first = first, .second = second, .count = count};
-    tap->channels = rt_params_get(t->a->params, second)->count;
+    tap->channels = rt_params_get(t->in.params, second)->count;
     tap->output = rt_graph_outputs(t->g);
     snprintf(name, sizeof name, "tap%d", t->n);
     rt_graph_output(t->g, name, stats);
     return rt_calloc(&tap->sums, (size_t)tap->channels, 2 * sizeof(double));
 }
 
-static rt_status begin(rt_taps *t, const rt_average *a, int64_t rows, bool train) {
-    memset(t, 0, sizeof *t);
-    t->a = a;
-    const int64_t n = rows > 0 ? RT_MIN(rows, a->train.n) : a->train.n;
-    t->spec = (rt_batch_spec){.set = &a->train,
-                              .row = rt_model_input(a->loaded[0]),
+static rt_status begin(rt_taps *t, const rt_taps_input *in, bool train) {
+    const int64_t n = in->rows > 0 ? RT_MIN(in->rows, in->set->n) : in->set->n;
+    *t = (rt_taps){.in = *in};
+    t->spec = (rt_batch_spec){.set = in->set,
+                              .row = rt_net_config(rt_student_net(in->student))->input,
                               .batch = RT_MIN((int64_t)TAP_BATCH, n),
                               .shuffle = true,
-                              .drop_last = true};
-    RT_TRY(rt_augment_parse(&t->spec.augment, a->c->augment));
+                              .drop_last = true,
+                              .augment = in->augment};
     t->batches = n / t->spec.batch;
-    RT_TRY(rt_calloc(&t->order, (size_t)a->train.n, sizeof *t->order));
-    rt_batch_order(&t->spec, (uint64_t)a->c->seed, 0, t->order);
+    RT_TRY(rt_calloc(&t->order, (size_t)in->set->n, sizeof *t->order));
+    rt_batch_order(&t->spec, in->seed, 0, t->order);
     RT_TRY(rt_calloc(&t->x, (size_t)(t->spec.batch * rt_shape_elems(&t->spec.row)), sizeof *t->x));
-    RT_TRY(rt_calloc(&t->block, (size_t)a->floats, sizeof *t->block));
+    RT_TRY(rt_calloc(&t->block, (size_t)rt_params_floats(in->params), sizeof *t->block));
     RT_TRY(rt_graph_create(&t->g, t->spec.batch, RT_DTYPE_F32));
-    rt_build b = {.g = t->g, .params = a->params, .train = train};
-    rt_student_forward(a->student, &b, rt_graph_input(t->g, "x", RT_DTYPE_F32, t->spec.row, 1));
+    rt_build b = {.g = t->g, .params = in->params, .train = train};
+    rt_student_forward(in->student, &b, rt_graph_input(t->g, "x", RT_DTYPE_F32, t->spec.row, 1));
     return rt_graph_status(t->g);
 }
 
@@ -49,10 +48,10 @@ static rt_status finish(rt_taps *t) {
     RT_TRY(rt_graph_status(t->g));
     if (t->n == 0)
         return RT_OK;
-    RT_TRY(rt_plan_compile(&t->plan, t->g, (rt_plan_options){.v3 = rt_params_v3(t->a->params)}));
-    RT_TRY(rt_exec_create(&t->exec, t->plan, t->a->pool));
-    rt_exec_bind_own_block(t->exec, 0, t->block, rt_params_offsets(t->a->params),
-                           rt_params_count(t->a->params));
+    RT_TRY(rt_plan_compile(&t->plan, t->g, (rt_plan_options){.v3 = rt_params_v3(t->in.params)}));
+    RT_TRY(rt_exec_create(&t->exec, t->plan, t->in.pool));
+    rt_exec_bind_own_block(t->exec, 0, t->block, rt_params_offsets(t->in.params),
+                           rt_params_count(t->in.params));
     rt_exec_bind_input(t->exec, 0, t->x);
     for (int i = 0; i < t->n; i++)
         rt_exec_bind_output(t->exec, t->tap[i].output, t->tap[i].sums);
@@ -72,6 +71,17 @@ void rt_taps_close(rt_taps *t) {
     memset(t, 0, sizeof *t);
 }
 
+static rt_status open_taps(rt_taps *t, const rt_taps_input *in, bool train, rt_status (*find)(rt_taps *t)) {
+    rt_status st = begin(t, in, train);
+    if (st == RT_OK)
+        st = find(t);
+    if (st == RT_OK)
+        st = finish(t);
+    if (st != RT_OK)
+        rt_taps_close(t);
+    return st;
+}
+
 /* A pair of updates, of the running mean and then the variance, has its statistics in common. */
 static rt_status find_norms(rt_taps *t) {
     const int updates = rt_graph_outputs(t->g);
@@ -86,16 +96,8 @@ static rt_status find_norms(rt_taps *t) {
     return RT_OK;
 }
 
-rt_status rt_taps_of_norms(rt_taps *t, const rt_average *a, int64_t rows) {
-    rt_status st = begin(t, a, rows, true);
-    t->what = "estimating statistics";
-    if (st == RT_OK)
-        st = find_norms(t);
-    if (st == RT_OK)
-        st = finish(t);
-    if (st != RT_OK)
-        rt_taps_close(t);
-    return st;
+rt_status rt_taps_of_norms(rt_taps *t, const rt_taps_input *in) {
+    return open_taps(t, in, true, find_norms);
 }
 
 static bool is_activation(rt_op op) {
@@ -131,26 +133,19 @@ static rt_status find_units(rt_taps *t) {
     return RT_OK;
 }
 
-rt_status rt_taps_of_units(rt_taps *t, const rt_average *a, int64_t rows) {
-    rt_status st = begin(t, a, rows, false);
-    t->what = "repairing";
-    if (st == RT_OK)
-        st = find_units(t);
-    if (st == RT_OK)
-        st = finish(t);
-    if (st != RT_OK)
-        rt_taps_close(t);
-    return st;
+rt_status rt_taps_of_units(rt_taps *t, const rt_taps_input *in) {
+    return open_taps(t, in, false, find_units);
 }
 
 rt_status rt_taps_run(rt_taps *t, const float *block, void (*each)(void *user, const rt_taps *t),
                       void *user) {
     const double all = (double)(t->batches * RT_MAX(t->runs, 1)), from = (double)(t->batches * t->run++);
-    memcpy(t->block, block, (size_t)t->a->floats * sizeof *block);
+    memcpy(t->block, block, (size_t)rt_params_floats(t->in.params) * sizeof *block);
     for (int64_t i = 0; i < t->batches && t->n > 0; i++) {
-        RT_TRY(rt_average_progress(t->a, t->what, (from + (double)i) / all));
-        rt_batch_fill(&t->spec, (uint64_t)t->a->c->seed, 0, i, t->order, t->x, NULL, NULL, NULL);
-        rt_exec_run(&t->exec, &(rt_run){.step = (uint64_t)i}, 1, t->a->pool);
+        if (t->in.tell)
+            RT_TRY(t->in.tell(t->in.user, (from + (double)i) / all));
+        rt_batch_fill(&t->spec, t->in.seed, 0, i, t->order, t->x, NULL, NULL, NULL);
+        rt_exec_run(&t->exec, &(rt_run){.step = (uint64_t)i}, 1, t->in.pool);
         each(user, t);
     }
     return RT_OK;
