@@ -52,10 +52,9 @@ static rt_status tell(void *subject, double done) {
 }
 
 static rt_status norms_open(norms *b, rt_subject *u, const rt_student *student) {
-    const rt_part *part = norm_rows(u);
     rt_student_config config = *rt_student_get_config(student);
     config.arch.dropout = 0;
-    b->set = (rt_subset){.part = part, .n = part->n};
+    b->set = rt_subset_all(norm_rows(u));
     RT_TRY(rt_params_create(&b->params));
     RT_TRY(rt_student_create(&b->student, &config, b->params));
     rt_params_set_v3(b->params, rt_params_v3(rt_model_params(u->model)));
@@ -86,7 +85,6 @@ typedef struct line {
     int32_t *label;
     float *target;
     rt_subset set;
-    int64_t *order;
     float *y; /* (n, m, k) */
 } line;
 
@@ -137,6 +135,16 @@ static rt_status make_plain(line *l, const rt_model *of) {
     return RT_OK;
 }
 
+/* Drawn, because files may be sorted by class or deal classes out in turn. */
+static rt_status draw_rows(line *l, const rt_part *p) {
+    int64_t *order;
+    RT_TRY(rt_calloc(&order, (size_t)p->n, sizeof *order));
+    rt_rng_permutation(rt_rng_make(l->u->s->o->seed, RT_RNG_DATA, 0, ROWS), order, p->n);
+    const rt_status st = rt_subset_rows(&l->set, p, order, l->n);
+    rt_free(order);
+    return st;
+}
+
 /* *any is false where there are no two members to go between. */
 static rt_status line_open(line *l, rt_subject *u, const rt_model **inside, bool *any) {
     const rt_part *p = u->s->test;
@@ -153,17 +161,14 @@ static rt_status line_open(line *l, rt_subject *u, const rt_model **inside, bool
         RT_TRY(make_plain(l, *inside));
     l->m = rt_student_members(l->student);
     RT_TRY(rt_calloc(&l->block, (size_t)rt_params_floats(l->params), sizeof *l->block));
-    RT_TRY(rt_calloc(&l->order, (size_t)p->n, sizeof *l->order));
-    /* drawn, because files may be sorted by class or deal classes out in turn */
-    rt_rng_permutation(rt_rng_make(u->s->o->seed, RT_RNG_DATA, 0, ROWS), l->order, p->n);
-    RT_TRY(rt_subset_rows(&l->set, p, l->order, l->n));
+    RT_TRY(draw_rows(l, p));
     RT_TRY(rt_calloc(&l->label, (size_t)l->n, sizeof *l->label));
     RT_TRY(rt_calloc(&l->target, (size_t)l->n, sizeof *l->target));
     for (int64_t i = 0; i < l->n; i++) {
         if (p->label)
-            l->label[i] = p->label[l->order[i]];
+            l->label[i] = rt_subset_label(&l->set, i);
         if (p->target)
-            l->target[i] = p->target[l->order[i]];
+            l->target[i] = (float)rt_subset_target(&l->set, i);
     }
     return rt_calloc(&l->y, (size_t)(l->n * l->m * u->k), sizeof *l->y);
 }
@@ -175,7 +180,6 @@ static void line_close(line *l) {
     rt_params_destroy(&l->plain_params);
     rt_model_destroy(&l->members);
     rt_free(l->block);
-    rt_free(l->order);
     rt_free(l->label);
     rt_free(l->target);
     rt_free(l->y);

@@ -45,19 +45,17 @@ static void mean_logits(float *y, int m, int64_t k) {
 /* Means over the rows, of networks [first, first + m) as one prediction. */
 static rt_status score(const scoring *s, int first, int m, rt_average_score *out) {
     rt_reading how = rt_model_reading(s->a->loaded[0]);
-    const rt_part *p = s->set->part;
     rt_row row;
     *out = (rt_average_score){0};
     const bool logits = m > 1 && rt_average_mean_logits(s->a);
     how.m = logits ? 1 : m;
     RT_TRY(rt_row_init(&row, how));
     for (int64_t r = 0; r < s->set->n; r++) {
-        const int64_t i = s->set->index[r];
         float *y = s->y + (r * s->n + first) * s->k;
         if (logits)
             mean_logits(y, m, s->k);
         const bool good = rt_row_read(&row, y);
-        const double truth = s->a->regression ? (double)p->target[i] : (double)p->label[i];
+        const double truth = rt_subset_truth(s->set, r, s->a->regression);
         out->loss += (good ? rt_row_nll(&row, truth) : NAN) / (double)s->set->n;
         out->accuracy += (s->a->regression ? (double)NAN : (double)row.top == truth) / (double)s->set->n;
     }
@@ -98,11 +96,7 @@ done:
 
 rt_status rt_average_rows(const rt_average *a, int64_t most, rt_subset *out) {
     const rt_subset *from = a->valid.n > 0 ? &a->valid : &a->train;
-    const int64_t n = most > 0 ? RT_MIN(most, from->n) : from->n;
-    RT_TRY(rt_subset_rows(out, from->part, from->index, n));
-    for (int64_t i = 0; i < n; i++)
-        out->index[i] = from->index[i * from->n / n];
-    return RT_OK;
+    return rt_subset_some(out, from, most);
 }
 
 /* ---- renumbering ---- */

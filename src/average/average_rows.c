@@ -76,16 +76,12 @@ static rt_status take_over(rt_average *a, const rt_average_origin *r) {
     return RT_OK;
 }
 
-static bool same_rows(const rt_subset *x, const rt_subset *y) {
-    return x->n == y->n && memcmp(x->index, y->index, (size_t)x->n * sizeof *x->index) == 0;
-}
-
 /* Do these settings hold out the rows that were found? who: NULL for the flags of this call. */
 static rt_status check_rows(const rt_average *a, const rt_config *c, const char *who, const char *found) {
     rt_subset train = {0}, valid = {0};
     const rt_part *part = rt_dataset_train(a->data);
     rt_status st = rt_run_rows(c, a->data, &train, &valid);
-    if (st == RT_OK && !same_rows(&valid, &a->valid))
+    if (st == RT_OK && !rt_subset_equal(&valid, &a->valid))
         st = who ? rt_error_set(
                        RT_E_INPUT, __FILE__, __LINE__,
                        "%s held out %lld of %lld rows and %s %s%lld: an average of both would be judged by "

@@ -67,18 +67,14 @@ done:
 /* A source with one part has it as its test part, too: those rows were trained on. */
 static rt_status score_all(rt_average *a, rt_average_result *r) {
     const rt_part *part = rt_dataset_test(a->data);
-    rt_subset test = {0};
+    const rt_subset test = rt_subset_all(part);
     rt_status st = RT_OK;
     a->stage = "measuring";
     if (a->valid.n > 0)
-        RT_TRY_GOTO(score(a, &a->valid, &r->valid));
-    if (part->n == 0 || part == a->train.part)
-        goto done;
-    RT_TRY_GOTO(rt_subset_all(&test, part));
-    st = score(a, &test, &r->test);
-done:
+        st = score(a, &a->valid, &r->valid);
+    if (st == RT_OK && part->n > 0 && part != a->train.part)
+        st = score(a, &test, &r->test);
     a->stage = NULL;
-    rt_subset_deinit(&test);
     return st;
 }
 

@@ -188,7 +188,8 @@ static rt_status bench_data(bench *b) {
     for (int64_t i = 0; i < rows; i++)
         b->label[i] = (int32_t)rt_rng_below(y, (uint64_t)i, (uint64_t)b->c->config.classes);
     b->part = (rt_part){.n = b->rows, .f32 = b->x, .label = b->label};
-    return rt_subset_all(&b->set, &b->part);
+    b->set = rt_subset_all(&b->part);
+    return RT_OK;
 }
 
 /* Networks of the same architecture and random weights, that run inside the step. */
@@ -342,7 +343,6 @@ static void bench_deinit(bench *b) {
     rt_free(b->teacher_blocks);
     rt_free(b->teacher_rows);
     rt_params_destroy(&b->params);
-    rt_subset_deinit(&b->set);
     rt_pool_destroy(&b->pool);
     rt_free(b->x);
     rt_free(b->label);

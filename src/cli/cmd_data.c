@@ -24,7 +24,7 @@ typedef struct part_report {
 
 static rt_status part_init(part_report *r, const char *name, const rt_part *p, const rt_dataset *d) {
     rt_shape row = rt_dataset_row(d);
-    rt_subset all = {0};
+    const rt_subset all = rt_subset_all(p);
     r->name = name;
     r->part = p;
     r->moments = row.d[0];
@@ -33,9 +33,7 @@ static rt_status part_init(part_report *r, const char *name, const rt_part *p, c
     RT_TRY(rt_calloc(&r->std, (size_t)r->moments, sizeof *r->std));
     for (int64_t i = 0; p->label && i < p->n; i++)
         r->counts[p->label[i]]++;
-    RT_TRY(rt_subset_all(&all, p));
     rt_subset_moments(&all, row, r->mean, r->std, &r->target_mean, &r->target_std);
-    rt_subset_deinit(&all);
     return RT_OK;
 }
 

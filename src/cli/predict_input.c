@@ -70,7 +70,7 @@ void cli_input_close(cli_input *in) {
 }
 
 int64_t cli_input_row(const cli_input *in, int64_t i) {
-    return in->part == &in->copy ? in->valid.index[i] : i;
+    return in->part == &in->copy ? rt_subset_row(&in->valid, i) : i;
 }
 
 const char *cli_input_name(const cli_input *in, int64_t i) {

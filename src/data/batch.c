@@ -45,7 +45,7 @@ void rt_batch_fill(const rt_batch_spec *s, uint64_t seed, int64_t epoch, int64_t
     bool augment = rt_augment_any(&s->augment) && s->row.rank == 3;
     for (int64_t k = 0; k < rows; k++) {
         const int64_t at = i * s->batch + k, place = order ? order[at] : at;
-        const int64_t row = s->set->index ? s->set->index[place] : place;
+        const int64_t row = rt_subset_row(s->set, place);
         batch_row(s, seed, epoch, row, elems, augment, x + k * elems);
         if (label)
             label[k] = p->label ? p->label[row] : 0;

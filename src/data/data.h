@@ -122,13 +122,31 @@ rt_column_info rt_dataset_column(const rt_dataset *d, int64_t c, rt_str *becomes
 /* Appends the name of feature k of column c: "city=Bern". */
 void rt_dataset_feature(const rt_dataset *d, int64_t c, int64_t k, rt_str *out);
 
+/* A list of rows that the subset owns, or, without one, the first rows of the part as they stand. */
 struct rt_subset {
     const rt_part *part;
     int64_t n;
-    int64_t *index; /* rt_alloc'ed; batches take NULL for all rows in their order */
+    int64_t *index; /* rt_alloc'ed, or NULL; read by rt_subset_row */
 };
-rt_status rt_subset_all(rt_subset *out, const rt_part *p) RT_MUST_CHECK;
+RT_INLINE rt_subset rt_subset_all(const rt_part *p) {
+    return (rt_subset){.part = p, .n = p->n};
+}
+RT_INLINE int64_t rt_subset_row(const rt_subset *s, int64_t i) { /* of the part */
+    return s->index ? s->index[i] : i;
+}
+RT_INLINE int32_t rt_subset_label(const rt_subset *s, int64_t i) {
+    return s->part->label[rt_subset_row(s, i)];
+}
+RT_INLINE double rt_subset_target(const rt_subset *s, int64_t i) {
+    return (double)s->part->target[rt_subset_row(s, i)];
+}
+RT_INLINE double rt_subset_truth(const rt_subset *s, int64_t i, bool regression) {
+    return regression ? rt_subset_target(s, i) : (double)rt_subset_label(s, i);
+}
 rt_status rt_subset_rows(rt_subset *out, const rt_part *p, const int64_t *rows, int64_t n) RT_MUST_CHECK;
+/* At most `most` rows of another, spread evenly; 0: all. */
+rt_status rt_subset_some(rt_subset *out, const rt_subset *of, int64_t most) RT_MUST_CHECK;
+bool rt_subset_equal(const rt_subset *x, const rt_subset *y); /* the same rows in the same order */
 /* valid_n rows for validation, the others for training; both in the order of the part. */
 rt_status rt_subset_split(rt_subset *train, rt_subset *valid, const rt_part *p, int64_t valid_n, rt_split how,
                           uint64_t seed) RT_MUST_CHECK;
@@ -158,7 +176,7 @@ typedef struct rt_batch_spec {
 int64_t rt_batch_count(const rt_batch_spec *s); /* batches per epoch */
 int64_t rt_batch_rows(const rt_batch_spec *s,
                       int64_t i); /* rows of batch i: fewer in a last one that is kept */
-/* Order of an epoch: set->n positions in set->index; identity when not shuffled. */
+/* Order of an epoch: places in the set, all of them once; as they stand when not shuffled. */
 void rt_batch_order(const rt_batch_spec *s, uint64_t seed, int64_t epoch, int64_t *order);
 /* Writes batch i of an epoch whose order is given: x (rows, row...); label, target, source (row numbers
  * in the part) may be NULL. order NULL: as the rows stand. */

@@ -476,7 +476,7 @@ rt_status rt_dataset_fit(rt_dataset *d, const rt_subset *rows) {
     const int64_t *of_part = k->rows[rows->part == &d->test];
     RT_TRY(rt_calloc(&of_table, (size_t)rows->n + 1, sizeof *of_table));
     for (int64_t i = 0; i < rows->n; i++)
-        of_table[i] = of_part[rows->index[i]];
+        of_table[i] = of_part[rt_subset_row(rows, i)];
     rt_status st = fit(d, of_table, rows->n);
     rt_free(of_table);
     return st;

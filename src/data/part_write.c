@@ -269,7 +269,7 @@ rt_status rt_subset_copy(rt_part *out, const rt_subset *s, rt_shape row) {
     if (p->target)
         RT_TRY_GOTO(rt_calloc(&target, n + 1, sizeof *target));
     for (size_t i = 0; i < n; i++) {
-        const size_t from = (size_t)s->index[i];
+        const size_t from = (size_t)rt_subset_row(s, (int64_t)i);
         if (u8)
             memcpy(u8 + i * elems, p->u8 + from * elems, elems);
         else

@@ -126,6 +126,10 @@ rt_status rt_subset_split(rt_subset *train, rt_subset *valid, const rt_part *p, 
     *train = *valid = (rt_subset){.part = p};
     RT_FAIL_IF(valid_n < 0 || valid_n >= p->n, RT_E_USAGE, "%lld validation rows of %lld, wanted 0 to %lld",
                (long long)valid_n, (long long)p->n, (long long)p->n - 1);
+    if (valid_n == 0) {
+        *train = rt_subset_all(p);
+        return RT_OK;
+    }
     uint8_t *is_valid = NULL;
     int64_t at[2] = {0, 0};
     rt_status st = RT_OK;

@@ -18,13 +18,6 @@ rt_status rt_subset_new(rt_subset *out, const rt_part *p, int64_t n) {
     return rt_calloc(&out->index, (size_t)n + 1, sizeof *out->index);
 }
 
-rt_status rt_subset_all(rt_subset *out, const rt_part *p) {
-    RT_TRY(rt_subset_new(out, p, p->n));
-    for (int64_t i = 0; i < p->n; i++)
-        out->index[i] = i;
-    return RT_OK;
-}
-
 rt_status rt_subset_rows(rt_subset *out, const rt_part *p, const int64_t *rows, int64_t n) {
     *out = (rt_subset){.part = p};
     for (int64_t i = 0; i < n; i++)
@@ -34,6 +27,20 @@ rt_status rt_subset_rows(rt_subset *out, const rt_part *p, const int64_t *rows, 
     if (n > 0)
         memcpy(out->index, rows, (size_t)n * sizeof *rows);
     return RT_OK;
+}
+
+rt_status rt_subset_some(rt_subset *out, const rt_subset *of, int64_t most) {
+    RT_TRY(rt_subset_new(out, of->part, most > 0 ? RT_MIN(most, of->n) : of->n));
+    for (int64_t i = 0; i < out->n; i++)
+        out->index[i] = rt_subset_row(of, i * of->n / out->n);
+    return RT_OK;
+}
+
+bool rt_subset_equal(const rt_subset *x, const rt_subset *y) {
+    for (int64_t i = 0; x->n == y->n && i < x->n; i++)
+        if (rt_subset_row(x, i) != rt_subset_row(y, i))
+            return false;
+    return x->n == y->n;
 }
 
 void rt_subset_deinit(rt_subset *s) {
@@ -70,7 +77,7 @@ static void moments_finish(const moments *m, double *mean, double *std) {
 static moments moments_u8(const rt_subset *s, int64_t plane, int64_t channels, int64_t c) {
     int64_t count[256] = {0};
     for (int64_t i = 0; i < s->n; i++) {
-        const uint8_t *p = s->part->u8 + (s->index[i] * channels + c) * plane;
+        const uint8_t *p = s->part->u8 + (rt_subset_row(s, i) * channels + c) * plane;
         for (int64_t k = 0; k < plane; k++)
             count[p[k]]++;
     }
@@ -93,7 +100,7 @@ static moments moments_f32(const rt_subset *s, const float *base, int64_t stride
                            int64_t plane) {
     moments m = {.n = (double)s->n * (double)plane, .min = INFINITY, .max = -INFINITY};
     for (int64_t i = 0; i < s->n; i++) {
-        const float *p = base + s->index[i] * stride + first;
+        const float *p = base + rt_subset_row(s, i) * stride + first;
         for (int64_t k = 0; k < plane; k++) {
             m.mean += p[k];
             m.min = RT_MIN(m.min, p[k]);
@@ -102,7 +109,7 @@ static moments moments_f32(const rt_subset *s, const float *base, int64_t stride
     }
     m.mean /= m.n;
     for (int64_t i = 0; i < s->n; i++) {
-        const float *p = base + s->index[i] * stride + first;
+        const float *p = base + rt_subset_row(s, i) * stride + first;
         for (int64_t k = 0; k < plane; k++)
             m.m2 += (p[k] - m.mean) * (p[k] - m.mean);
     }
@@ -120,7 +127,7 @@ static void moments_table(const rt_subset *s, int64_t columns, double *mean, dou
         for (int64_t k = 0; k < some; k++)
             m[k] = d[k] = 0;
         for (int64_t i = 0; i < s->n; i++) {
-            rt_part_values(s->part, columns, s->index[i], from, some, i ? x : first);
+            rt_part_values(s->part, columns, rt_subset_row(s, i), from, some, i ? x : first);
             for (int64_t k = 0; k < some; k++) {
                 const float v = i ? x[k] : first[k];
                 m[k] += v;
@@ -132,7 +139,7 @@ static void moments_table(const rt_subset *s, int64_t columns, double *mean, dou
             d[k] = d[k] > 0 ? 0 : -1;
         }
         for (int64_t i = 0; i < s->n; i++) {
-            rt_part_values(s->part, columns, s->index[i], from, some, x);
+            rt_part_values(s->part, columns, rt_subset_row(s, i), from, some, x);
             for (int64_t k = 0; k < some; k++)
                 d[k] += d[k] < 0 ? 0 : (x[k] - m[k]) * (x[k] - m[k]);
         }

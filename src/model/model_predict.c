@@ -53,7 +53,7 @@ rt_status rt_model_predict_by(const rt_model *m, rt_predictor *by, const rt_part
                               const volatile sig_atomic_t *stop) {
     if (p->n == 0)
         return RT_OK;
-    const rt_subset all = {.part = p, .n = p->n};
+    const rt_subset all = rt_subset_all(p);
     return rt_predictor_run(by, &all, m->list, m->networks, take, &(target){m, out}, stop);
 }
 

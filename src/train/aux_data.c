@@ -84,7 +84,8 @@ rt_status rt_aux_extend(const rt_aux *a, rt_subset *train) {
     rt_subset all = {0};
     const int64_t first = a->part.n - a->n;
     RT_TRY(rt_calloc(&index, (size_t)(train->n + a->n), sizeof *index));
-    memcpy(index, train->index, (size_t)train->n * sizeof *index);
+    for (int64_t i = 0; i < train->n; i++)
+        index[i] = rt_subset_row(train, i);
     for (int64_t i = 0; i < a->n; i++)
         index[train->n + i] = first + i;
     rt_status st = rt_subset_rows(&all, &a->part, index, train->n + a->n);

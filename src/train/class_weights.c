@@ -29,7 +29,7 @@ rt_status rt_class_weights(rt_trainer *t) {
     RT_TRY(rt_calloc(&t->class_weight, (size_t)k, sizeof *t->class_weight));
     RT_TRY(rt_calloc(&count, (size_t)k, sizeof *count));
     for (int64_t i = 0; i < t->labelled.n; i++)
-        count[t->labelled.part->label[t->labelled.index[i]]]++;
+        count[rt_subset_label(&t->labelled, i)]++;
     for (int64_t c = 0; c < k; c++)
         present += count[c] > 0;
     for (int64_t c = 0; c < k; c++)

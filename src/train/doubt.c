@@ -14,17 +14,13 @@
 #include <math.h>
 #include <stdio.h>
 
-static double target_of(const rt_trainer *t, int64_t i) {
-    return (double)t->valid.part->target[t->valid.index[i]];
-}
-
 /* Mean NLL of the held-out rows under one Gaussian, of the target as the networks see it. */
 static double gaussian_baseline(const rt_trainer *t) {
     const double half_ln_2pi = 0.91893853320467274178;
     const rt_target *a = rt_model_target(t->model);
     double squares = 0, slopes = 0;
     for (int64_t i = 0; i < t->valid.n; i++) {
-        const double y = target_of(t, i), z = (rt_warp_apply(&a->warp, y) - a->mean) / a->std;
+        const double y = rt_subset_target(&t->valid, i), z = (rt_warp_apply(&a->warp, y) - a->mean) / a->std;
         squares += z * z;
         slopes += rt_warp_log_slope(&a->warp, y);
     }
@@ -38,10 +34,12 @@ static double squared_baseline(const rt_trainer *t) {
     if (a->warp.kind != RT_WARP_NONE) {
         mean = 0;
         for (int64_t i = 0; i < t->labelled.n; i++)
-            mean += (double)t->labelled.part->target[t->labelled.index[i]] / (double)t->labelled.n;
+            mean += rt_subset_target(&t->labelled, i) / (double)t->labelled.n;
     }
-    for (int64_t i = 0; i < t->valid.n; i++)
-        sum += (target_of(t, i) - mean) * (target_of(t, i) - mean);
+    for (int64_t i = 0; i < t->valid.n; i++) {
+        const double far = rt_subset_target(&t->valid, i) - mean;
+        sum += far * far;
+    }
     return sum;
 }
 
@@ -52,7 +50,7 @@ static void take_errors(void *user, int network, int64_t row, int64_t n, const f
     for (int64_t i = 0; i < n; i++, y += k) {
         rt_model_answer(t->ship, y, stride, t->valid_y);
         const double far =
-            rt_row_read(&t->valid_row, t->valid_y) ? t->valid_row.mean - target_of(t, row + i) : NAN;
+            rt_row_read(&t->valid_row, t->valid_y) ? t->valid_row.mean - rt_subset_target(&t->valid, row + i) : NAN;
         t->valid_accuracy[network] += far * far;
     }
 }
@@ -76,9 +74,9 @@ static rt_status class_baseline(const rt_trainer *t, double *out) {
     double *count, sum = 0;
     RT_TRY(rt_calloc(&count, (size_t)k, sizeof *count));
     for (int64_t i = 0; i < n; i++)
-        count[t->labelled.part->label[t->labelled.index[i]]]++;
+        count[rt_subset_label(&t->labelled, i)]++;
     for (int64_t i = 0; i < t->valid.n; i++)
-        sum -= log((count[t->valid.part->label[t->valid.index[i]]] + 1) / (double)(n + k));
+        sum -= log((count[rt_subset_label(&t->valid, i)] + 1) / (double)(n + k));
     *out = sum / (double)t->valid.n;
     rt_free(count);
     return RT_OK;

@@ -164,7 +164,6 @@ static rt_status measure_one(hyper *h, int i, const rt_part *rows) {
     rt_model *m = NULL;
     float *y = NULL;
     char *path = NULL;
-    const rt_part *truth = h->valid.part;
     double *out = h->nlls + i * h->valid.n, sum = 0;
     rt_row row = {0};
     rt_status st;
@@ -175,9 +174,8 @@ static rt_status measure_one(hyper *h, int i, const rt_part *rows) {
     RT_TRY_GOTO(rt_calloc(&y, (size_t)rows->n, (size_t)width * sizeof *y));
     RT_TRY_GOTO(rt_model_predict(m, rows, h->pool, y, h->hooks ? h->hooks->stop : NULL));
     for (int64_t r = 0; r < rows->n; r++) {
-        const int64_t at = h->valid.index[r];
         const bool good = rt_row_read(&row, y + r * width);
-        out[r] = good ? rt_row_nll(&row, truth->label ? truth->label[at] : (double)truth->target[at]) : NAN;
+        out[r] = good ? rt_row_nll(&row, rt_subset_truth(&h->valid, r, h->valid.part->label == NULL)) : NAN;
         sum += out[r];
     }
     h->candidates[i].valid_nll = sum / (double)rows->n;

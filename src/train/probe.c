@@ -25,7 +25,6 @@ struct rt_probe {
 
 static rt_status probe_init(rt_probe *p, rt_params *params, const rt_subset *set, rt_shape row) {
     const rt_batch_spec spec = {.set = set, .row = row, .batch = RT_MIN(set->n, (int64_t)PROBE_ROWS)};
-    int64_t order[PROBE_ROWS];
     RT_TRY(rt_probe_build(&p->program, &p->what, params, spec.batch));
     RT_ASSERT(rt_graph_outputs(p->program.g) <= RT_PROBE_MAX);
     if (rt_graph_outputs(p->program.g) == 0)
@@ -34,9 +33,7 @@ static rt_status probe_init(rt_probe *p, rt_params *params, const rt_subset *set
     RT_TRY(rt_memory_check(rt_plan_bytes(p->plan), "the measure of diversity"));
     RT_TRY(rt_exec_create(&p->exec, p->plan, p->pool));
     RT_TRY(rt_calloc(&p->x, (size_t)(spec.batch * rt_shape_elems(&row)), sizeof *p->x));
-    for (int64_t i = 0; i < spec.batch; i++)
-        order[i] = i;
-    rt_batch_fill(&spec, 0, 0, 0, order, p->x, NULL, NULL, NULL);
+    rt_batch_fill(&spec, 0, 0, 0, NULL, p->x, NULL, NULL, NULL);
     rt_exec_bind_input(p->exec, p->program.in_x, p->x);
     rt_exec_bind_feed(p->exec, p->program.feed_temperature, &p->temperature);
     if (p->program.feed_i >= 0)

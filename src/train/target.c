@@ -30,7 +30,7 @@ rt_status rt_target_fit(rt_target *t, const rt_subset *rows, const char *transfo
     double *y;
     RT_TRY(rt_calloc(&y, (size_t)rows->n + 1, sizeof *y));
     for (int64_t i = 0; i < rows->n; i++)
-        y[i] = (double)rows->part->target[rows->index[i]];
+        y[i] = rt_subset_target(rows, i);
     if (choose)
         kind = rt_warp_choose(y, rows->n);
     else if (!rt_warp_find(transform, &kind))

@@ -287,18 +287,19 @@ void rt_teacher_gather(const rt_teacher *t, const int64_t *source, int64_t rows,
             memcpy(out, t->logits + (source[r] * t->members + m) * k, (size_t)k * sizeof(float));
 }
 
-rt_status rt_teacher_diversity(const rt_teacher *t, const int64_t *source, int64_t rows, double *out) {
+rt_status rt_teacher_diversity(const rt_teacher *t, const rt_subset *rows, int64_t most, double *out) {
+    const int64_t n = RT_MIN(rows->n, most);
     rt_row r;
     double sum = 0;
     *out = NAN;
-    if (t->members < 2 || rows < 1)
+    if (t->members < 2 || n < 1)
         return RT_OK;
     RT_TRY(rt_row_init(&r, (rt_reading){.m = t->members, .k = t->outputs}));
-    for (int64_t i = 0; i < rows; i++) {
-        (void)rt_row_read(&r, t->logits + source[i] * t->members * t->outputs); /* check_outputs was here */
+    for (int64_t i = 0; i < n; i++) {
+        (void)rt_row_read(&r, t->logits + rt_subset_row(rows, i) * t->members * t->outputs); /* check_outputs was here */
         sum += r.diversity;
     }
     rt_row_deinit(&r);
-    *out = sum / (double)rows;
+    *out = sum / (double)n;
     return RT_OK;
 }

@@ -59,28 +59,28 @@ static void warn_missing(const rt_dataset *d, const char *part, const int64_t *a
 rt_status rt_train_tell_parts(const rt_train_hooks *hooks, int64_t epochs, const rt_dataset *d,
                               const rt_subset *train, const rt_subset *valid) {
     const char *const name[] = {"train", "valid", "test"};
-    const rt_part *test = rt_dataset_test(d);
-    const int64_t rows[] = {train->n, valid->n, test->n}, classes = rt_dataset_classes(d);
+    const rt_subset all = rt_subset_all(rt_dataset_test(d)), *const sets[] = {train, valid, &all};
+    const int64_t classes = rt_dataset_classes(d);
     int64_t *count = NULL;
     rt_str text;
     rt_str_init(&text);
     rt_status st = rt_calloc(&count, 3 * (size_t)classes + 1, sizeof *count);
     for (int i = 0; i < 3 && st == RT_OK; i++) {
-        const int32_t *label = i < 2 ? train->part->label : test->label;
-        const rt_subset *set = i == 0 ? train : valid;
-        if (rows[i] == 0)
+        const rt_subset *set = sets[i];
+        const bool labelled = set->part->label && classes > 0;
+        if (set->n == 0)
             continue;
-        for (int64_t r = 0; label && classes > 0 && r < rows[i]; r++)
-            count[i * classes + label[i < 2 ? set->index[r] : r]]++;
+        for (int64_t r = 0; labelled && r < set->n; r++)
+            count[i * classes + rt_subset_label(set, r)]++;
         rt_str_clear(&text);
         rt_str_appendf(&text, "%-7s ", name[i]);
-        append_number(&text, rows[i]);
+        append_number(&text, set->n);
         rt_str_append(&text, " rows");
-        if (label && classes > 0)
+        if (labelled)
             append_counts(&text, d, count + i * classes);
         if ((st = rt_str_status(&text)) == RT_OK)
             rt_train_tell(hooks, epochs, rt_str_text(&text));
-        if (i > 0 && label && classes > 0)
+        if (i > 0 && labelled)
             warn_missing(d, i == 1 ? "validation" : "test", count, count + i * classes);
     }
     rt_free(count);

@@ -37,9 +37,8 @@ void rt_teacher_standardise(
     rt_teacher *t, const rt_target *by); /* regression: from (mean, variance) to the student's scaling */
 void rt_teacher_gather(const rt_teacher *t, const int64_t *source, int64_t rows,
                        float *out); /* (members, rows, outputs) */
-/* Mean KL over pairs of different teachers; NaN of one. */
-rt_status rt_teacher_diversity(const rt_teacher *t, const int64_t *source, int64_t rows,
-                               double *out) RT_MUST_CHECK;
+/* Mean KL over pairs of different teachers, on the first rows of a set; NaN of one teacher. */
+rt_status rt_teacher_diversity(const rt_teacher *t, const rt_subset *rows, int64_t most, double *out) RT_MUST_CHECK;
 
 /* ---- inputs besides the data set's ---- */
 typedef struct rt_aux {

@@ -303,8 +303,7 @@ rt_status rt_trainer_teach(rt_trainer *t) {
     if (t->regression)
         rt_teacher_standardise(t->teacher, rt_model_target(t->model));
     else
-        st = rt_teacher_diversity(t->teacher, rows->index, RT_MIN(rows->n, (int64_t)VALID_BATCH),
-                                  &t->teacher_diversity);
+        st = rt_teacher_diversity(t->teacher, rows, VALID_BATCH, &t->teacher_diversity);
 done:
     rt_free(dir);
     return st;
@@ -385,7 +384,7 @@ rt_status rt_trainer_open(rt_trainer *t) {
     if (t->teacher && t->teacher->model) /* one encoding for both */
         RT_TRY(rt_dataset_encode_as(t->data, rt_model_like(t->teacher->model).table));
     RT_TRY(rt_dataset_fit(t->data, &t->train));
-    RT_TRY(rt_subset_rows(&t->labelled, t->train.part, t->train.index, t->train.n));
+    RT_TRY(rt_subset_some(&t->labelled, &t->train, 0));
     RT_TRY(rt_class_weights(t));
     RT_TRY(open_teaching(t));
     RT_TRY(rt_trainer_check_ranks(t));

@@ -8,15 +8,13 @@
 /* Sums over rows in order; rt_predictor_run hands them over that way. */
 static void take_valid(void *user, int network, int64_t row, int64_t n, const float *y, int64_t stride) {
     rt_trainer *t = user;
-    const rt_part *part = t->valid.part;
     rt_row *r = &t->valid_row;
     for (int64_t i = 0; i < n; i++, y += r->how.k) {
-        const int64_t at = t->valid.index[row + i];
         rt_model_answer(t->ship, y, stride, t->valid_y);
         const bool good = rt_row_read(r, t->valid_y);
-        const double truth = t->regression ? (double)part->target[at] : (double)part->label[at];
+        const double truth = rt_subset_truth(&t->valid, row + i, t->regression);
         t->valid_loss[network] += good ? rt_row_nll(r, truth) : NAN;
-        t->valid_accuracy[network] += good && !t->regression && r->top == part->label[at];
+        t->valid_accuracy[network] += good && !t->regression && (double)r->top == truth;
     }
 }
 

@@ -97,7 +97,7 @@ static void rows_open(rows *r, const char *run) {
     expect(rt_calloc(&r->label, (size_t)n, sizeof *r->label), RT_OK);
     for (int64_t i = 0; i < n; i++) {
         const rt_part *p = r->valid.part;
-        const int64_t from = r->valid.index[i];
+        const int64_t from = rt_subset_row(&r->valid, i);
         memcpy(r->x + i * w, p->f32 + from * w, (size_t)w * sizeof *r->x);
         if (p->target)
             r->target[i] = p->target[from];

@@ -330,7 +330,7 @@ static void running_statistics(void **state) {
     params[rt_params_find(a->params, "conv1.weight")] = a->out + w->offset;
     for (int64_t i = 0; i < n; i++)
         for (int k = 0; k < 64; k++)
-            in[i * 64 + k] = (float)a->train.part->u8[a->train.index[i] * 64 + k] / 255;
+            in[i * 64 + k] = (float)a->train.part->u8[rt_subset_row(&a->train, i) * 64 + k] / 255;
     OK(rt_interp_run(g, params, (const void *const[]){in}, NULL, (void *const[]){out}, (rt_run){0}));
     for (int c = 0; c < 16; c++) {
         double sum = 0, square = 0, count = (double)n * 64;

@@ -101,7 +101,7 @@ static void open_planted(planted *p, const char *arch, int threads) {
 
     const rt_part part = {.n = ROWS, .f32 = p->x, .label = p->label};
     OK(rt_dataset_from_arrays(&p->a.data, RT_TASK_CLASSIFICATION, rt_shape1(FEATURES), CLASSES, &part, NULL));
-    OK(rt_subset_all(&p->a.train, rt_dataset_train(p->a.data)));
+    p->a.train = rt_subset_all(rt_dataset_train(p->a.data));
     for (int m = 0; m < 2; m++)
         p->blocks[m] = p->block[m];
     p->a.params = p->params;

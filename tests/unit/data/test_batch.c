@@ -78,7 +78,7 @@ static void test_fill(void **state) {
     for (int64_t i = 0; i < rt_batch_count(&s); i++) {
         rt_batch_fill(&s, 3, 0, i, order, x, label, target, source);
         for (int64_t k = 0; k < rt_batch_rows(&s, i); k++) {
-            assert_int_equal(source[k], set.index[order[i * 6 + k]]);
+            assert_int_equal(source[k], rt_subset_row(&set, order[i * 6 + k]));
             assert_int_equal(label[k], labels[source[k]]);
             for (int64_t e = 0; e < ELEMS; e++)
                 assert_true(x[k * ELEMS + e] == (float)pixels[source[k] * ELEMS + e] / 255.0f);

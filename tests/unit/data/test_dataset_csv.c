@@ -220,13 +220,11 @@ static void test_uci(void **state) {
         assert_int_equal(rt_dataset_train(d)->n, sets[i].rows - sets[i].test);
         assert_int_equal(rt_dataset_row(d).d[0], sets[i].features);
         if (i == 3) { /* columns 8 and 11 are constant */
-            rt_subset all;
+            const rt_subset all = rt_subset_all(rt_dataset_train(d));
             double mean[16], std[16], ty, sy;
-            assert_ok(rt_subset_all(&all, rt_dataset_train(d)));
             rt_subset_moments(&all, rt_dataset_row(d), mean, std, &ty, &sy);
             assert_true(std[8] == 1 && std[11] == 1);
             assert_close(sy, 0.01472, 2e-4);
-            rt_subset_deinit(&all);
         }
         rt_dataset_destroy(&d);
     }

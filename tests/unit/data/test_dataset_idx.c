@@ -91,13 +91,11 @@ static void test_mnist(void **state) {
         assert_int_equal(rt_dataset_train(d)->label[i], first[i]);
     for (int i = 0; i < 5; i++)
         assert_int_equal(rt_dataset_test(d)->label[i], first_test[i]);
-    rt_subset all;
+    const rt_subset all = rt_subset_all(rt_dataset_train(d));
     double mean, std;
-    assert_ok(rt_subset_all(&all, rt_dataset_train(d)));
     rt_subset_moments(&all, rt_dataset_row(d), &mean, &std, NULL, NULL);
     assert_close(mean, 0.1307, 1e-4);
     assert_close(std, 0.3081, 1e-4);
-    rt_subset_deinit(&all);
     rt_dataset_destroy(&d);
     dir = shared_data("ood/notmnist");
     assert_ok(open_with(&d, "idx", dir, "", (rt_data_options){.seed = 0}));

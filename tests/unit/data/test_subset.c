@@ -41,11 +41,41 @@ static void test_split(void **state) {
     assert_int_equal(rt_subset_rows(&a, &p, outside, 2), RT_E_USAGE);
 }
 
+/* All rows need no list, and mean the same as a list of all. */
+static void test_rows(void **state) {
+    (void)state;
+    float x[10];
+    for (int i = 0; i < 10; i++)
+        x[i] = (float)(i * i);
+    const rt_part p = {.n = 10, .f32 = x, .target = x};
+    const rt_subset all = rt_subset_all(&p);
+    rt_subset some, listed, none, rest;
+    double mean[2], std[2], of[2], spread[2];
+    assert_ok(rt_subset_some(&listed, &all, 0));
+    assert_true(rt_subset_equal(&all, &listed) && listed.index && !all.index);
+    rt_subset_moments(&all, rt_shape1(1), &mean[0], &std[0], &of[0], &spread[0]);
+    rt_subset_moments(&listed, rt_shape1(1), &mean[1], &std[1], &of[1], &spread[1]);
+    assert_true(mean[0] == mean[1] && std[0] == std[1] && of[0] == of[1] && spread[0] == spread[1]);
+    assert_close(mean[0], 28.5, 1e-12);
+    assert_ok(rt_subset_some(&some, &all, 4)); /* 0, 2, 5, 7 */
+    assert_true(some.n == 4 && rt_subset_row(&some, 1) == 2 && rt_subset_target(&some, 3) == 49);
+    assert_false(rt_subset_equal(&some, &all));
+    listed.index[3] = 4; /* a list is the subset's own */
+    assert_false(rt_subset_equal(&listed, &all));
+    assert_int_equal(rt_subset_row(&all, 3), 3);
+    assert_ok(rt_subset_split(&rest, &none, &p, 0, RT_SPLIT_STRATIFIED, 1));
+    assert_true(rt_subset_equal(&rest, &all) && none.n == 0);
+    rt_subset_deinit(&some);
+    rt_subset_deinit(&listed);
+    rt_subset_deinit(&rest);
+    rt_subset_deinit(&none);
+}
+
 /* Rows of a class in a subset. */
 static int64_t count_class(const rt_subset *s, int32_t k) {
     int64_t n = 0;
     for (int64_t i = 0; i < s->n; i++)
-        n += s->part->label[s->index[i]] == k;
+        n += rt_subset_label(s, i) == k;
     return n;
 }
 
@@ -112,13 +142,12 @@ static void test_moments(void **state) {
     rt_subset_deinit(&s);
     const uint8_t u8[] = {0, 255, 10, 10, 255, 0, 10, 10};
     rt_part q = {.n = 2, .u8 = u8};
-    assert_ok(rt_subset_all(&s, &q));
+    s = rt_subset_all(&q);
     rt_subset_moments(&s, rt_shape3(2, 1, 2), mean, std, NULL, NULL);
     assert_close(mean[0], 0.5, 1e-15);
     assert_close(std[0], 0.5, 1e-15);
     assert_close(mean[1], 10 / 255.0, 1e-15);
     assert_true(std[1] == 1);
-    rt_subset_deinit(&s);
 }
 
 static void test_convert(void **state) {
@@ -197,7 +226,7 @@ static void test_spiral(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_split),   cmocka_unit_test(test_stratified), cmocka_unit_test(test_moments),
+        cmocka_unit_test(test_split), cmocka_unit_test(test_rows),   cmocka_unit_test(test_stratified), cmocka_unit_test(test_moments),
         cmocka_unit_test(test_convert), cmocka_unit_test(test_spiral),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -48,11 +48,10 @@ static void open_fixture(fixture *f) {
     for (int64_t i = 0; i < ROWS * INPUT; i++)
         f->x[i] = rt_rng_uniform_f32(r, (uint64_t)i) - 0.5f;
     f->part = (rt_part){.n = ROWS, .f32 = f->x};
-    OK(rt_subset_all(&f->set, &f->part));
+    f->set = rt_subset_all(&f->part);
 }
 
 static void close_fixture(fixture *f) {
-    rt_subset_deinit(&f->set);
     rt_student_destroy(&f->student);
     rt_params_destroy(&f->params);
     for (int m = 0; m < NETWORKS; m++)
