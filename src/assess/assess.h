@@ -76,12 +76,11 @@ typedef struct rt_assess_info {
 } rt_assess_info;
 const rt_assess_info *rt_assessment_info(const rt_assessment *a);
 
-/* A number by its path: "test.nll", "nll" (of test), "corrupt.accuracy_corrupted", "parameters". False: there
+/* A number by its path (rt_metrics_find): "test.nll", "nll", "corrupt.accuracy_corrupted", "parameters". False: there
  * is no such number; NaN with *reason (may be NULL itself): it is not defined. */
 bool rt_assessment_value(const rt_assessment *a, const char *path, double *out, const char **reason);
-/* The interval of a metric of a set ("test", "nll"), if there is one. */
-bool rt_assessment_interval(const rt_assessment *a, const char *set, const char *name, double *lo,
-                            double *hi);
+/* Its interval, if there is one. */
+bool rt_assessment_interval(const rt_assessment *a, const char *path, double *lo, double *hi);
 rt_jval rt_assessment_sets(const rt_assessment *a); /* the object "sets" */
 /* The object, under a key or (NULL) as an element; whole: with curves and pictures. */
 void rt_assess_write(rt_assessment *const *runs, int n, const char *data,

@@ -51,24 +51,12 @@ static void print_number(char *out, const rt_table_column *c, double v, rt_table
         snprintf(out, CELL, "%.*f", fabs(v) >= 1000 ? 1 : fabs(v) >= 100 ? 2 : c->decimals, v);
 }
 
-/* The interval of the number with this path, if its set has one: "test.nll", "ood:x.auroc.entropy". */
-static bool interval_of(const rt_assessment *a, const char *path, double *lo, double *hi) {
-    char set[96], name[96];
-    const char *dot = strchr(path, '.');
-    snprintf(set, sizeof set, "%.*s", dot ? (int)(dot - path) : 4, dot ? path : "test");
-    snprintf(name, sizeof name, "%s", dot ? dot + 1 : path);
-    char *inner = strchr(name, '.');
-    if (inner)
-        *inner = '_';
-    return rt_assessment_interval(a, set, name, lo, hi);
-}
-
 static void fill_number(grid_cell *g, const rt_table_column *c, const rt_assessment *a,
                         rt_table_format format) {
     double v, lo, hi;
     (void)rt_assessment_value(a, c->path, &v, NULL);
     print_number(g->text, c, v, format);
-    if (isfinite(v) && !c->si && format != RT_TABLE_CSV && interval_of(a, c->path, &lo, &hi))
+    if (isfinite(v) && !c->si && format != RT_TABLE_CSV && rt_assessment_interval(a, c->path, &lo, &hi))
         snprintf(g->spread, sizeof g->spread, "%.*f", c->decimals, (hi - lo) / 2);
 }
 
@@ -265,13 +253,13 @@ static void print_csv(const rt_table *t, const grid *g, rt_str *out) {
                 rt_str_append_char(out, ',');
             rt_str_append_csv(out, at(g, r, c)->text, false);
             const rt_table_column *column = c >= g->fixed ? &t->column[c - g->fixed] : NULL;
-            if (!column || !interval_of(t->run[0], column->path, &lo, &hi))
+            if (!column || !rt_assessment_interval(t->run[0], column->path, &lo, &hi))
                 continue;
             if (r == 0) {
                 rt_str_appendf(out, ",%s.lo,%s.hi", column->title, column->title);
                 continue;
             }
-            const bool have = interval_of(t->run[r - 1], column->path, &lo, &hi);
+            const bool have = rt_assessment_interval(t->run[r - 1], column->path, &lo, &hi);
             rt_format_f64(number, lo);
             rt_str_appendf(out, ",%s", have ? number : "");
             rt_format_f64(number, hi);

@@ -19,7 +19,7 @@ static rt_status check_name(const char *path) {
     const int n = rt_metric_list(&list);
     for (int i = 0; i < n; i++)
         names[i] = list[i].name;
-    if (rt_str_find(path, names, n) < 0 && rt_str_nearest(path, names, n) >= 0 && !strchr(path, '.'))
+    if (rt_str_find(path, names, n) < 0 && rt_str_nearest(path, names, n) >= 0 && !strpbrk(path, "./"))
         RT_FAIL_UNKNOWN(RT_E_USAGE, path, names, n, "--require: no metric is called");
     return RT_OK;
 }

@@ -51,14 +51,17 @@ static bool find_known(const char *name, const char **title, int *better) {
 /* Names, titles and directions of a number by the last part of its path; what ends in "_corrupted" is like
  * the clean one. */
 static void fill_column(rt_table_column *c, const char *path, const char *title) {
-    char last[64];
-    const char *dot = strrchr(path, '.');
+    char last[sizeof c->path];
     snprintf(c->path, sizeof c->path, "%s", path);
-    snprintf(last, sizeof last, "%s", dot ? dot + 1 : path);
+    for (char *s = c->path; *s; s++) /* names of sets hold neither */
+        if (*s == '/' && s > c->path)
+            *s = '.';
+    const char *dot = strrchr(c->path, '.');
+    snprintf(last, sizeof last, "%s", dot ? dot + 1 : c->path);
     char *corrupted = strstr(last, "_corrupted");
     if (corrupted)
         *corrupted = 0;
-    const bool rank = strstr(path, ".auroc.") || strstr(path, ".aupr.") || strstr(path, ".prr.");
+    const bool rank = strstr(c->path, ".auroc.") || strstr(c->path, ".aupr.") || strstr(c->path, ".prr.");
     const char *known = last;
     c->better = 0;
     (void)find_known(last, &known, &c->better);

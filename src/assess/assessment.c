@@ -250,51 +250,26 @@ rt_jval rt_assessment_sets(const rt_assessment *a) {
     return rt_jval_get(a->root, "sets");
 }
 
-/* Walks names (of members, or numbers of elements) with dots between. parent is the object of the last name, which is copied to `last`. */
-static rt_jval walk(rt_jval v, const char *path, rt_jval *parent, char last[64]) {
-    for (const char *s = path; v; s++) {
-        const size_t n = strcspn(s, ".");
-        if (n == 0 || n >= 64)
-            return NULL;
-        memcpy(last, s, n);
-        last[n] = 0;
-        *parent = v;
-        int64_t i;
-        const bool element = rt_jval_at(v, 0) && rt_parse_i64(last, n, &i);
-        v = element ? rt_jval_at(v, i) : rt_jval_get(v, last);
-        s += n;
-        if (!*s)
-            return v;
-    }
-    return NULL;
-}
-
 bool rt_assessment_value(const rt_assessment *a, const char *path, double *out, const char **reason) {
-    const rt_jval sets = rt_assessment_sets(a);
-    const rt_jval from[] = {sets, rt_jval_get(sets, "test"), a->root};
-    char last[64], key[80];
-    rt_jval parent = NULL, v = NULL;
+    const rt_jval v = rt_metrics_find(NULL, a->root, path);
+    const char *why;
+    bool b;
     *out = NAN;
     if (reason)
         *reason = NULL;
-    for (int i = 0; i < RT_COUNT(from) && !v; i++)
-        v = walk(from[i], path, &parent, last);
     if (!v || rt_jval_len(v) >= 0)
         return false;
     if (rt_jval_f64(v, out))
         return true;
-    const char *why;
-    bool b;
     if (rt_jval_str(v, &why) || rt_jval_bool(v, &b))
         return false; /* a text is no number */
-    snprintf(key, sizeof key, "%s_reason", last);
-    if (reason && rt_jval_str(rt_jval_get(parent, key), &why))
+    char key[256];
+    snprintf(key, sizeof key, "%s_reason", path);
+    if (reason && rt_jval_str(rt_metrics_find(NULL, a->root, key), &why))
         *reason = why;
     return true;
 }
 
-bool rt_assessment_interval(const rt_assessment *a, const char *set, const char *name, double *lo,
-                            double *hi) {
-    const rt_jval pair = rt_jval_get(rt_jval_get(rt_jval_get(rt_assessment_sets(a), set), "interval"), name);
-    return rt_jval_f64(rt_jval_at(pair, 0), lo) && rt_jval_f64(rt_jval_at(pair, 1), hi);
+bool rt_assessment_interval(const rt_assessment *a, const char *path, double *lo, double *hi) {
+    return rt_metrics_interval(NULL, a->root, path, lo, hi);
 }

@@ -152,9 +152,7 @@ static rt_status write_metrics(rt_average *a, const rt_run_dir *dir, const rt_av
     rt_str text;
     rt_json j;
     rt_str_init(&text);
-    rt_json_init(&j, &text, true);
-    rt_json_object_begin(&j, NULL);
-    rt_json_str(&j, "retort", RT_VERSION);
+    rt_run_json_begin(&j, &text);
     rt_json_str(&j, "task", a->regression ? "regression" : "classification");
     rt_json_str(&j, "method", a->c->method);
     rt_json_i64(&j, "members", 1);
@@ -172,10 +170,8 @@ static rt_status write_metrics(rt_average *a, const rt_run_dir *dir, const rt_av
     if (a->warning[0])
         rt_json_str(&j, "warning", a->warning);
     rt_json_f64(&j, "seconds", rt_time_now() - started);
-    rt_json_object_end(&j);
-    rt_str_append_char(&text, '\n');
     if (st == RT_OK)
-        st = rt_run_dir_write(dir, "metrics.json", &text);
+        st = rt_run_json_end(&j, dir, "metrics.json");
     rt_str_deinit(&text);
     return st;
 }

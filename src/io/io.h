@@ -23,6 +23,7 @@ rt_status rt_bytes_read_as(const char *path, size_t max_bytes, rt_bytes_header h
 typedef struct rt_jdoc rt_jdoc;
 typedef const void *rt_jval; /* borrowed from its document; NULL when absent */
 rt_status rt_jdoc_parse(rt_jdoc **out, const char *text, size_t n, const char *name) RT_MUST_CHECK;
+rt_status rt_jdoc_read(rt_jdoc **out, const char *path) RT_MUST_CHECK; /* a file of at most 64 MiB */
 void rt_jdoc_destroy(rt_jdoc **d);
 rt_jval rt_jdoc_root(const rt_jdoc *d);
 rt_jval rt_jval_get(rt_jval object, const char *key); /* NULL if not an object or absent */
@@ -35,6 +36,18 @@ bool rt_jval_str(rt_jval v, const char **out);
 bool rt_jval_i64(rt_jval v, int64_t *out);
 bool rt_jval_f64(rt_jval v, double *out); /* integers too */
 bool rt_jval_bool(rt_jval v, bool *out);
+bool rt_jval_is_null(rt_jval v);                    /* or absent */
+/* The first place of a path (json_path.c) that is not null, or else the first null; NULL if there is none. */
+rt_jval rt_jval_find(rt_jval v, const char *path);
+/* Every place of a path, until a visit returns true, which is then the result. star: the key that the last '*' stood
+ * for, or NULL. */
+typedef bool (*rt_jval_visit)(void *user, rt_jval v, const char *star);
+bool rt_jval_walk(rt_jval v, const char *path, rt_jval_visit visit, void *user);
+/* What a user means by a path in metrics.json (docs/formats/metrics.md): from `evaluation` on, where "sets" and "test"
+ * may be left out, or with a leading '/' from the top. Either may be NULL. */
+rt_jval rt_metrics_find(rt_jval top, rt_jval evaluation, const char *path);
+/* The interval of the number there: set/interval/nll, or set/interval/auroc_entropy of set/auroc/entropy. */
+bool rt_metrics_interval(rt_jval top, rt_jval evaluation, const char *path, double *lo, double *hi);
 
 /* ---- safetensors ---- */
 typedef struct rt_st_tensor {

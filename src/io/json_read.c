@@ -15,6 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "base/file.h"
 #include "base/size.h"
 
 #include <stdlib.h>
@@ -419,6 +420,18 @@ void rt_jdoc_destroy(rt_jdoc **d) {
     rt_free((*d)->text);
     rt_free(*d);
     *d = NULL;
+}
+
+rt_status rt_jdoc_read(rt_jdoc **out, const char *path) {
+    enum { MAX_BYTES = 64 << 20 };
+    uint8_t *text = NULL;
+    size_t n;
+    *out = NULL;
+    rt_status st = rt_file_read(path, MAX_BYTES, &text, &n);
+    if (st == RT_OK)
+        st = rt_jdoc_parse(out, (const char *)text, n, path);
+    rt_free(text);
+    return st;
 }
 
 rt_jval rt_jdoc_root(const rt_jdoc *d) {

@@ -106,17 +106,13 @@ static rt_status write_metrics(const gather *g, const char *const *runs, int64_t
     rt_str text;
     rt_json j;
     rt_str_init(&text);
-    rt_json_init(&j, &text, true);
-    rt_json_object_begin(&j, NULL);
-    rt_json_str(&j, "retort", RT_VERSION);
+    rt_run_json_begin(&j, &text);
     rt_json_i64(&j, "members", g->members);
     rt_json_array_begin(&j, "gathered");
     for (int64_t i = 0; i < n; i++)
         rt_json_str(&j, NULL, runs[i]);
     rt_json_array_end(&j);
-    rt_json_object_end(&j);
-    rt_str_append_char(&text, '\n');
-    rt_status st = rt_run_dir_write(&g->dir, "metrics.json", &text);
+    const rt_status st = rt_run_json_end(&j, &g->dir, "metrics.json");
     rt_str_deinit(&text);
     return st;
 }

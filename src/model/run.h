@@ -5,6 +5,7 @@
 #define RT_MODEL_RUN_H
 
 #include "base/file.h"
+#include "base/json.h"
 #include "config/config.h"
 #include "data/data.h"
 #include "dist/dist.h"
@@ -30,6 +31,9 @@ rt_status rt_run_dir_clear(const rt_run_dir *d) RT_MUST_CHECK; /* removes the fi
 rt_status rt_run_dir_file(const rt_run_dir *d, const char *name,
                           char **out) RT_MUST_CHECK; /* rt_alloc'ed path */
 rt_status rt_run_dir_write(const rt_run_dir *d, const char *name, const rt_str *text) RT_MUST_CHECK;
+/* The same of a JSON object, such as metrics.json: all begin alike. What is between the two is the writer's. */
+void rt_run_json_begin(rt_json *j, rt_str *text);
+rt_status rt_run_json_end(rt_json *j, const rt_run_dir *d, const char *name) RT_MUST_CHECK;
 rt_status rt_run_dir_remove(const rt_run_dir *d, const char *name) RT_MUST_CHECK; /* absent is fine */
 
 /* ---- which rows are for testing and validation (splits.c) ---- */

@@ -217,6 +217,19 @@ rt_status rt_run_dir_write(const rt_run_dir *d, const char *name, const rt_str *
     return st;
 }
 
+void rt_run_json_begin(rt_json *j, rt_str *text) {
+    rt_str_clear(text);
+    rt_json_init(j, text, true);
+    rt_json_object_begin(j, NULL);
+    rt_json_str(j, "retort", RT_VERSION);
+}
+
+rt_status rt_run_json_end(rt_json *j, const rt_run_dir *d, const char *name) {
+    rt_json_object_end(j);
+    rt_str_append_char(j->out, '\n');
+    return rt_run_dir_write(d, name, j->out);
+}
+
 rt_status rt_run_dir_remove(const rt_run_dir *d, const char *name) {
     char *path;
     RT_TRY(rt_run_dir_file(d, name, &path));

@@ -6,7 +6,7 @@
  *
  * A cell is offset + scale * value, averaged over all finished runs of the stage `runs` (the row's, or else the
  * column's) whose loops agree with `where` of both. `value`, the row's or else the column's, is a path in what was
- * measured: from "evaluation" on, or from the top of metrics.json with a leading "/".
+ * measured (io/json_path.c): from "evaluation" on, or from the top of metrics.json with a leading "/".
  *
  *   deviation  s, of a sample (n - 1)
  *   error      s / sqrt(n); of one run a quarter of its 95 % bootstrap interval, or, of an accuracy p counted on
@@ -75,35 +75,13 @@ static bool is_finished(const rt_recipe *r, int command) {
 
 /* ---- one run ---- */
 
-/* Intervals stand beside the values: "sets.test.interval.nll", "sets.ood:x.interval.auroc_entropy". */
-static bool find_interval(const rt_recipe *r, int node, const char *path, double *lo, double *hi) {
-    char text[256];
-    const char *last = strrchr(path, '.'), *before = last;
-    if (!last || strlen(path) + 16 > sizeof text)
-        return false;
-    while (before > path && before[-1] != '.')
-        before--;
-    for (int two = 0; two < 2; two++) {
-        rt_jval v;
-        if (two)
-            snprintf(text, sizeof text, "%.*sinterval.%.*s_%s", (int)(before - path), path,
-                     (int)(last - before), before, last + 1);
-        else
-            snprintf(text, sizeof text, "%.*s.interval.%s", (int)(last - path), path, last + 1);
-        if (rt_measured_find(r, node, text, &v) && rt_jval_f64(rt_jval_at(v, 0), lo) &&
-            rt_jval_f64(rt_jval_at(v, 1), hi))
-            return true;
-    }
-    return false;
-}
-
 static double counting_error(double p, double rows) {
     return rows > 0 && p >= 0 && p <= 1 ? sqrt(p * (1 - p) / rows) : NAN;
 }
 
 static double error_of_one(const rt_recipe *r, int node, const char *path, double value, rt_jval column) {
     double lo, hi;
-    if (find_interval(r, node, path, &lo, &hi))
+    if (rt_measured_interval(r, node, path, &lo, &hi))
         return (hi - lo) / 4;
     return counting_error(value, rt_jval_number(column, "rows", 0));
 }

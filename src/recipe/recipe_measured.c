@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { METRICS_MAX_BYTES = 64 << 20, LIST_MAX = 32, DEPTH_MAX = 12, NAME_MAX_BYTES = 64, KEY_CHARS = 64 };
+enum { LIST_MAX = 32, DEPTH_MAX = 12, KEY_CHARS = 64 };
 
 /* ---- what is kept of metrics.json ---- */
 
@@ -97,13 +97,8 @@ static rt_status set_metrics(rt_recipe_node *n, rt_jval v, const char *without) 
 
 static rt_status read_json(const char *dir, const char *name, rt_jdoc **doc) {
     char *path;
-    uint8_t *text = NULL;
-    size_t n;
     RT_TRY(rt_path_join(&path, dir, name));
-    rt_status st = rt_file_read(path, METRICS_MAX_BYTES, &text, &n);
-    if (st == RT_OK)
-        st = rt_jdoc_parse(doc, (const char *)text, n, path);
-    rt_free(text);
+    const rt_status st = rt_jdoc_read(doc, path);
     rt_free(path);
     return st;
 }
@@ -275,30 +270,32 @@ done:
 
 /* ---- looking up ---- */
 
-/* "sets.test.nll" in a document. */
-static rt_jval follow(rt_jval v, const char *path) {
-    char name[NAME_MAX_BYTES];
-    while (v && *path) {
-        size_t n = strcspn(path, ".");
-        if (n >= sizeof name)
-            return NULL;
-        snprintf(name, sizeof name, "%.*s", (int)n, path);
-        int64_t index;
-        v = rt_parse_i64(name, n, &index) ? rt_jval_at(v, index) : rt_jval_get(v, name);
-        path += n + (path[n] == '.');
+/* A document of `command` or of an evaluation of its run, from node *i on; *i is then the one behind it. */
+static bool next_document(const rt_recipe *r, int command, int *i, rt_jval *top, rt_jval *evaluation) {
+    for (int at = *i; at < r->count; at++) {
+        if (!r->nodes[at].metrics || (at != command && r->nodes[at].measures != command))
+            continue;
+        const rt_jval root = rt_jdoc_root(r->nodes[at].metrics);
+        *top = at == command ? root : NULL;
+        *evaluation = at == command ? NULL : root;
+        *i = at + 1;
+        return true;
     }
-    return v;
+    return false;
 }
 
 bool rt_measured_find(const rt_recipe *r, int command, const char *path, rt_jval *out) {
+    rt_jval top, evaluation;
     *out = NULL;
-    if (path[0] == '/') {
-        if (r->nodes[command].metrics)
-            *out = follow(rt_jdoc_root(r->nodes[command].metrics), path + 1);
-        return *out != NULL;
-    }
-    for (int i = command + 1; i < r->count && !*out; i++)
-        if (r->nodes[i].measures == command && r->nodes[i].metrics)
-            *out = follow(rt_jdoc_root(r->nodes[i].metrics), path);
+    for (int i = command; !*out && next_document(r, command, &i, &top, &evaluation);)
+        *out = rt_metrics_find(top, evaluation, path);
     return *out != NULL;
+}
+
+bool rt_measured_interval(const rt_recipe *r, int command, const char *path, double *lo, double *hi) {
+    rt_jval top, evaluation;
+    for (int i = command; next_document(r, command, &i, &top, &evaluation);)
+        if (rt_metrics_interval(top, evaluation, path, lo, hi))
+            return true;
+    return false;
 }

@@ -112,36 +112,26 @@ static const struct {
 #undef RT_SCHEMA
 };
 
-static bool is_plain_null(rt_jval v) {
-    double f;
-    return is_number_or_null(v) && !rt_jval_f64(v, &f);
-}
+typedef struct checking {
+    const rt_report_run *run;
+    int64_t line; /* of the schema */
+    rt_status st;
+} checking;
 
-/* Every value at the rest of the path. Values that are null are absent. */
-static rt_status walk(const place *at, rt_jval v, const char *path, check_fn check) {
-    if (*path == 0)
-        return is_plain_null(v) ? RT_OK : check(at, v);
-    size_t n = strcspn(path, "/");
-    const char *rest = path[n] ? path + n + 1 : path + n;
-    bool wild = path[n - 1] == '*';
-    for (int64_t i = 0; wild && rt_jval_is_array(v) && i < rt_jval_len(v); i++)
-        RT_TRY(walk(at, rt_jval_at(v, i), rest, check));
-    for (int64_t i = 0; rt_jval_is_object(v) && i < rt_jval_len(v); i++) {
-        const char *key = rt_jval_key(v, i);
-        if (strncmp(key, path, wild ? n - 1 : n) != 0 || (!wild && key[n] != 0))
-            continue;
-        if (wild && rt_str_ends(key, "_reason"))
-            continue;
-        place there = {at->run, at->path, wild ? key : at->key};
-        RT_TRY(walk(&there, rt_jval_get(v, key), rest, check));
-    }
-    return RT_OK;
+/* Values that are null are absent. */
+static bool check_place(void *user, rt_jval v, const char *star) {
+    checking *c = user;
+    const place at = {c->run, schema[c->line].path, star};
+    if (!rt_jval_is_null(v))
+        c->st = schema[c->line].check(&at, v);
+    return c->st != RT_OK;
 }
 
 rt_status rt_report_check(const rt_report_run *r) {
     for (int64_t i = 0; r->root && i < RT_COUNT(schema); i++) {
-        place at = {r, schema[i].path, NULL};
-        RT_TRY(walk(&at, r->root, schema[i].path, schema[i].check));
+        checking c = {.run = r, .line = i};
+        if (rt_jval_walk(r->root, schema[i].path, check_place, &c))
+            return c.st;
     }
     return RT_OK;
 }

@@ -1,8 +1,7 @@
 /*
  * report_int.h - what the files of report share.
  *
- * Places in metrics.json are written as paths, "evaluation/sets/test/accuracy": names of data sets may hold dots and colons. A segment that
- * ends in '*' stands for every key with that beginning; a number is an index of an array.
+ * Places in metrics.json are written as paths from its top (io/json_path.c): "evaluation/sets/test/accuracy".
  */
 #ifndef RT_REPORT_REPORT_INT_H
 #define RT_REPORT_REPORT_INT_H

@@ -6,41 +6,9 @@
 #include <math.h>
 #include <string.h>
 
-static bool is_null(rt_jval v) {
-    const char *s;
-    double f;
-    bool b;
-    return v == NULL ||
-           !(rt_jval_len(v) >= 0 || rt_jval_str(v, &s) || rt_jval_f64(v, &f) || rt_jval_bool(v, &b));
-}
-
-/* What is left of the path behind `key`, NULL if it does not begin with it. Keys may hold slashes (names of data sets are paths at times), so
- * it is the key that is looked for in the path, not a segment of the path among the keys. */
-static const char *behind(const char *path, const char *key) {
-    size_t segment = strcspn(path, "/"), n = strlen(key);
-    if (segment > 0 && path[segment - 1] == '*' && strncmp(key, path, segment - 1) == 0)
-        n = segment;
-    else if (strncmp(path, key, n) != 0 || (path[n] != '/' && path[n] != 0))
-        return NULL;
-    return path[n] ? path + n + 1 : path + n;
-}
-
 rt_jval rt_report_find(rt_jval v, const char *path) {
-    if (*path == 0)
-        return is_null(v) ? NULL : v;
-    if (rt_jval_is_array(v)) {
-        size_t n = strcspn(path, "/");
-        int64_t i;
-        return rt_parse_i64(path, n, &i) ? rt_report_find(rt_jval_at(v, i), path[n] ? path + n + 1 : path + n)
-                                         : NULL;
-    }
-    for (int64_t i = 0; rt_jval_is_object(v) && i < rt_jval_len(v); i++) {
-        const char *key = rt_jval_key(v, i), *rest = behind(path, key);
-        rt_jval hit = rest ? rt_report_find(rt_jval_get(v, key), rest) : NULL;
-        if (hit)
-            return hit;
-    }
-    return NULL;
+    const rt_jval found = rt_jval_find(v, path);
+    return rt_jval_is_null(found) ? NULL : found;
 }
 
 bool rt_report_number(rt_jval v, const char *path, double *out) {

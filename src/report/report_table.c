@@ -17,7 +17,6 @@ enum { COLUMNS_MAX = 64 };
 
 typedef struct column {
     const char *path, *heading, *meaning;
-    const char *low, *high; /* paths of its interval; NULL: none */
     int direction;
     format format;
 } column;
@@ -33,7 +32,7 @@ static const struct {
     column column;
 } known[] = {
 #define RT_COLUMN(table, path, heading, direction, format, meaning)                                          \
-    {TABLE_##table, {path, heading, meaning, NULL, NULL, direction, FORMAT_##format}},
+    {TABLE_##table, {path, heading, meaning, direction, FORMAT_##format}},
 #include "report/columns.def"
 #undef RT_COLUMN
 };
@@ -58,39 +57,24 @@ static rt_status in_words(rt_arena *a, const char **out, const char *first, cons
     return RT_OK;
 }
 
-/* The column of `dir`/`name`, with its interval: `dir`/interval/`name`, or interval/auroc_`name` one level up for areas, or the
- * neighbours single_min and single_max. */
-static rt_status find_interval(rt_report *p, column *c) {
-    static const struct {
-        const char *group, *low, *low_end, *high, *high_end;
-    } forms[] = {{"/single/", "/single_min/", "", "/single_max/", ""},
-                 {"/misclassification/", NULL, "", NULL, ""},
-                 {"/auroc/", "/interval/auroc_", "/0", "/interval/auroc_", "/1"},
-                 {"/aupr/", "/interval/aupr_", "/0", "/interval/aupr_", "/1"},
-                 {"/test/", "/test/interval/", "/0", "/test/interval/", "/1"}};
-    if (c->format != FORMAT_number)
-        return RT_OK;
-    for (int64_t i = 0; i < RT_COUNT(forms); i++) {
-        const char *at = strstr(c->path, forms[i].group), *dir,
-                   *name = at ? at + strlen(forms[i].group) : NULL;
-        if (!at)
-            continue;
-        if (!forms[i].low)
-            return RT_OK;
-        RT_TRY(rt_arena_strdup(&p->arena, &dir, c->path));
-        ((char *)dir)[at - c->path] = 0;
-        RT_TRY(join(&p->arena, &c->low, dir, forms[i].low, name));
-        RT_TRY(join(&p->arena, &c->low, c->low, forms[i].low_end, ""));
-        RT_TRY(join(&p->arena, &c->high, dir, forms[i].high, name));
-        return join(&p->arena, &c->high, c->high, forms[i].high_end, "");
-    }
-    return RT_OK;
+/* The interval of a number; of the mean of members alone, the lowest and the highest of them. */
+static bool find_interval(rt_jval root, const column *c, double *low, double *high) {
+    char place[2][256];
+    static const char top[] = "evaluation/";
+    const char *alone = strstr(c->path, "/single/");
+    if (c->format != FORMAT_number || !rt_str_starts(c->path, top))
+        return false;
+    if (!alone)
+        return rt_metrics_interval(NULL, rt_jval_get(root, "evaluation"), c->path + strlen(top), low, high);
+    for (int i = 0; i < 2; i++)
+        snprintf(place[i], sizeof place[i], "%.*s/single_%s/%s", (int)(alone - c->path), c->path, i ? "max" : "min",
+                 alone + strlen("/single/"));
+    return rt_report_number(root, place[0], low) && rt_report_number(root, place[1], high);
 }
 
 static rt_status add_column(columns *t, column c) {
     if (t->n == COLUMNS_MAX || !rt_report_any(t->page, c.path))
         return RT_OK;
-    RT_TRY(find_interval(t->page, &c));
     t->at[t->n++] = c;
     return RT_OK;
 }
@@ -199,8 +183,7 @@ static void put_cell(const rt_report *p, const column *c, int run, double larges
     rt_report_escape(out, c->path);
     rt_str_appendf(out, "\" title=\"%s\">", exact);
     put_number(out, c->format == FORMAT_relative && largest > 0 ? v / largest : v, c->format);
-    if (c->low && rt_report_number(p->runs[run].root, c->low, &low) &&
-        rt_report_number(p->runs[run].root, c->high, &high)) {
+    if (find_interval(p->runs[run].root, c, &low, &high)) {
         rt_str_append(out, "<small>");
         put_number(out, low, FORMAT_number);
         rt_str_append(out, " &ndash; ");

@@ -248,9 +248,7 @@ static rt_status write_hyper(const hyper *h) {
     rt_str text;
     rt_json j;
     rt_str_init(&text);
-    rt_json_init(&j, &text, true);
-    rt_json_object_begin(&j, NULL);
-    rt_json_str(&j, "retort", RT_VERSION);
+    rt_run_json_begin(&j, &text);
     rt_json_array_begin(&j, "candidates");
     for (int i = 0; i < h->n; i++) {
         const candidate *k = &h->candidates[i];
@@ -272,9 +270,7 @@ static rt_status write_hyper(const hyper *h) {
     }
     rt_json_array_end(&j);
     rt_json_bool(&j, "complete", h->unique == h->c->members);
-    rt_json_object_end(&j);
-    rt_str_append_char(&text, '\n');
-    rt_status st = rt_run_dir_write(&h->dir, "hyper.json", &text);
+    const rt_status st = rt_run_json_end(&j, &h->dir, "hyper.json");
     rt_str_deinit(&text);
     return st;
 }

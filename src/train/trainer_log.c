@@ -178,16 +178,12 @@ rt_status rt_train_write_result(const rt_run_dir *dir, const rt_train_result *r,
     rt_str text;
     rt_json j;
     rt_str_init(&text);
-    rt_json_init(&j, &text, true);
-    rt_json_object_begin(&j, NULL);
-    rt_json_str(&j, "retort", RT_VERSION);
+    rt_run_json_begin(&j, &text);
     rt_json_i64(&j, extra, count);
     put_result(&j, r, no_accuracy);
     if (r->keep)
         rt_json_str(&j, "keep", r->keep);
-    rt_json_object_end(&j);
-    rt_str_append_char(&text, '\n');
-    rt_status st = rt_run_dir_write(dir, "metrics.json", &text);
+    const rt_status st = rt_run_json_end(&j, dir, "metrics.json");
     rt_str_deinit(&text);
     return st;
 }
@@ -205,10 +201,7 @@ void rt_train_tell(const rt_train_hooks *hooks, int64_t epochs, const char *note
 
 rt_status rt_trainer_write_metrics(rt_trainer *t, const rt_train_result *r) {
     rt_json j;
-    rt_str_clear(&t->line);
-    rt_json_init(&j, &t->line, true);
-    rt_json_object_begin(&j, NULL);
-    rt_json_str(&j, "retort", RT_VERSION);
+    rt_run_json_begin(&j, &t->line);
     rt_json_str(&j, "task", t->regression ? "regression" : "classification");
     if (t->regression)
         rt_json_str(&j, "target_transform", rt_warp_name(rt_model_target(t->model)->warp.kind));
@@ -216,21 +209,15 @@ rt_status rt_trainer_write_metrics(rt_trainer *t, const rt_train_result *r) {
     rt_json_i64(&j, "valid_rows", t->valid.n);
     put_result(&j, r, t->regression ? "regression" : "no validation");
     put_kept(t, &j);
-    rt_json_object_end(&j);
-    rt_str_append_char(&t->line, '\n');
-    return rt_run_dir_write(&t->dir, "metrics.json", &t->line);
+    return rt_run_json_end(&j, &t->dir, "metrics.json");
 }
 
 rt_status rt_trainer_read_metrics(const char *dir, rt_train_result *r) {
-    enum { METRICS_MAX_BYTES = 64 << 20 };
     char *path = NULL;
-    uint8_t *text = NULL;
-    size_t n;
     rt_jdoc *doc = NULL;
     rt_status st;
     RT_TRY_GOTO(rt_path_join(&path, dir, "metrics.json"));
-    RT_TRY_GOTO(rt_file_read(path, METRICS_MAX_BYTES, &text, &n));
-    RT_TRY_GOTO(rt_jdoc_parse(&doc, (const char *)text, n, path));
+    RT_TRY_GOTO(rt_jdoc_read(&doc, path));
     rt_jval root = rt_jdoc_root(doc);
     int64_t members = 0;
     bool ok = rt_jval_i64(rt_jval_get(root, "members"), &members) &&
@@ -258,7 +245,6 @@ rt_status rt_trainer_read_metrics(const char *dir, rt_train_result *r) {
             *optional[i] = NAN;
 done:
     rt_jdoc_destroy(&doc);
-    rt_free(text);
     rt_free(path);
     return st;
 }

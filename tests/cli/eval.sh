@@ -91,6 +91,9 @@ run eval ens one $data $few --require 'accuracy>0' --require 'nll<0' --require '
 expect 5 "ens: nll is" "a requirement that is not met: exit code 5"
 check "the table is printed all the same" grep -q '^one' out
 check "the other run is named, too" grep -q 'one: nll is .*one: test.temperature is the run held out no' err
+run eval ens $data $few --require 'sets.test.nll>0' --require 'test/nll > 0' --require '/evaluation/sets/test/nll>0' --metrics nll,sets/test/nll
+expect 0 "" "a number by other spellings of its path"
+check "and as a column" grep -q 'nll .*nll' out
 run eval ens $data --require 'nll'
 expect 2 "no comparison" "not a requirement"
 run eval ens $data $few --require 'nlll<1'

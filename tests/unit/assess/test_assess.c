@@ -154,9 +154,9 @@ static void test_paths(void **state) {
             assert_string_equal(reason, cases[i].reason);
     }
     double lo, hi;
-    assert_true(rt_assessment_interval(a, "test", "accuracy", &lo, &hi));
+    assert_true(rt_assessment_interval(a, "test.accuracy", &lo, &hi));
     assert_true(lo == 0.88 && hi == 0.92);
-    assert_false(rt_assessment_interval(a, "test", "nll", &lo, &hi));
+    assert_false(rt_assessment_interval(a, "nll", &lo, &hi));
     rt_assessment_destroy(&a);
     assert_int_equal(rt_assessment_decode(&none, "{\"epochs\":3}", 12, "metrics.json"), RT_OK);
     assert_null(none);
@@ -346,7 +346,7 @@ static void test_run(void **state) {
         assess_tiny(dir, threads);
         assert_int_equal(rt_assessment_read(&a, dir), RT_OK);
         double lo, hi;
-        assert_true(rt_assessment_interval(a, "test", "nll", &lo, &hi));
+        assert_true(rt_assessment_interval(a, "nll", &lo, &hi));
         values[threads - 1] = lo + hi;
         rt_assessment_destroy(&a);
     }
