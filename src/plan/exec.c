@@ -125,8 +125,17 @@ void rt_exec_bind_own_block(rt_exec *e, int first, float *block, const int64_t *
     for (int i = 0; i < n; i++)
         rt_exec_bind_param(e, first + i, block + offset[i]);
 }
+RT_INLINE bool updates(const rt_plan *p, int first, int n) {
+    for (int i = 0; i < p->noutputs; i++) {
+        const int slot = rt_graph_get_output(p->g, i)->update_slot;
+        if (slot >= first && slot < first + n)
+            return true;
+    }
+    return false;
+}
 void rt_exec_bind_block(rt_exec *e, int first, const float *block, const int64_t *offset, int n) {
-    rt_exec_bind_own_block(e, first, (float *)(uintptr_t)block, offset, n); /* nothing updates them */
+    RT_ASSERT(!updates(e->p, first, n));
+    rt_exec_bind_own_block(e, first, (float *)(uintptr_t)block, offset, n);
 }
 void rt_exec_bind_param(rt_exec *e, int slot, void *data) {
     if (slot < e->p->nslots)

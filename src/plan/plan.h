@@ -81,7 +81,7 @@ void rt_exec_prepare(rt_exec *e, rt_pool *pool);
  * slot numbers. */
 void rt_exec_bind_param(rt_exec *e, int slot, void *data);
 /* Parameters first, first + 1, ... stand in a block of floats, at offset[0], offset[1], ... (n of them): a block that is
- * only read, or one that the plan's updates are written to as well. */
+ * only read, of parameters that the plan does not update, or one that its updates are written to as well. */
 void rt_exec_bind_block(rt_exec *e, int first, const float *block, const int64_t *offset, int n);
 void rt_exec_bind_own_block(rt_exec *e, int first, float *block, const int64_t *offset, int n);
 void rt_exec_bind_input(rt_exec *e, int slot, const void *data);

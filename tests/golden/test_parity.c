@@ -174,8 +174,7 @@ static rt_graph *build(const run *r, bool train, rt_dtype t) {
 }
 
 static void bind(run *r, rt_exec *e, const rt_graph *g) {
-    for (int i = 0; i < rt_params_count(r->params); i++)
-        rt_exec_bind_param(e, i, r->w + rt_params_get(r->params, i)->offset);
+    rt_exec_bind_own_block(e, 0, r->w, rt_params_offsets(r->params), rt_params_count(r->params));
     rt_exec_bind_input(e, 0, r->x);
     for (int i = 0; i < rt_graph_outputs(g); i++) {
         const rt_graph_out *o = rt_graph_get_output(g, i);

@@ -216,8 +216,8 @@ static void test_plan(void **state) {
     OK(rt_perm_build_step(&p, f.net, f.params, &f.sym, f.models, WEIGHT, o, f.batch, RT_DTYPE_F32));
     OK(rt_plan_compile(&plan, p.g, (rt_plan_options){0}));
     OK(rt_exec_create(&e, plan, pool));
-    for (int i = 0; i < f.models * slots; i++)
-        rt_exec_bind_param(e, i, block + i / slots * floats + rt_params_get(f.params, i % slots)->offset);
+    for (int m = 0; m < f.models; m++)
+        rt_exec_bind_block(e, m * slots, block + m * floats, rt_params_offsets(f.params), slots);
     for (int m = 1; m < f.models; m++)
         for (int k = 0; k < f.sym.groups; k++)
             rt_exec_bind_param(e, rt_perm_slot(&p, &f.sym, m, k), x + rt_perm_offset(&f.sym, m, k));

@@ -46,8 +46,7 @@ static void label_rows(planted *p, const rt_net *net) {
     OK(rt_plan_compile(&plan, g, (rt_plan_options){0}));
     OK(rt_exec_create(&e, plan, p->a.pool));
     OK(rt_calloc(&z, ROWS * CLASSES, sizeof *z));
-    for (int k = 0; k < rt_params_count(p->params); k++)
-        rt_exec_bind_param(e, k, p->block[0] + rt_params_get(p->params, k)->offset);
+    rt_exec_bind_block(e, 0, p->block[0], rt_params_offsets(p->params), rt_params_count(p->params));
     rt_exec_bind_input(e, 0, p->x);
     rt_exec_bind_output(e, 0, z);
     rt_exec_run(&e, &(rt_run){0}, 1, p->a.pool);

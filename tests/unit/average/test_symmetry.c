@@ -93,8 +93,7 @@ static void close_fixture(fixture *f) {
 }
 
 static void run(fixture *f, int which) {
-    for (int i = 0; i < rt_params_count(f->params); i++)
-        rt_exec_bind_param(f->exec, i, f->block[which] + rt_params_get(f->params, i)->offset);
+    rt_exec_bind_block(f->exec, 0, f->block[which], rt_params_offsets(f->params), rt_params_count(f->params));
     rt_exec_bind_input(f->exec, 0, f->x);
     rt_exec_bind_output(f->exec, 0, f->y[which]);
     rt_exec_run(&f->exec, &(rt_run){0}, 1, f->pool);
