@@ -12,28 +12,13 @@
 
 enum { BINS = 50 };
 
-static void put_counts(rt_json *j, const char *key, const int64_t *count, int64_t n) {
-    rt_json_array_begin(j, key);
-    for (int64_t i = 0; i < n; i++)
-        rt_json_i64(j, NULL, count[i]);
-    rt_json_array_end(j);
-}
-
-/* An array with null where a value is not finite, which its neighbours explain. */
-static void put_numbers(rt_json *j, const char *key, const double *v, int64_t n) {
-    rt_json_array_begin(j, key);
-    for (int64_t i = 0; i < n; i++)
-        rt_json_f64(j, NULL, v[i]);
-    rt_json_array_end(j);
-}
-
 static rt_status put_reliability(const rt_eval_input *in, rt_json *j) {
     rt_reliability r;
     RT_TRY(rt_eval_reliability(in, &r));
     rt_json_object_begin(j, "reliability");
-    put_numbers(j, "confidence", r.confidence, RT_ECE_BINS);
-    put_numbers(j, "accuracy", r.accuracy, RT_ECE_BINS);
-    put_counts(j, "count", r.count, RT_ECE_BINS);
+    rt_json_f64s(j, "confidence", r.confidence, RT_ECE_BINS);
+    rt_json_f64s(j, "accuracy", r.accuracy, RT_ECE_BINS);
+    rt_json_i64s(j, "count", r.count, RT_ECE_BINS);
     rt_json_object_end(j);
     return RT_OK;
 }
@@ -45,18 +30,18 @@ static rt_status put_rejection(const rt_scores *s, rt_json *j) {
     rt_json_object_begin(j, "rejection");
     for (int i = 0; i < RT_CURVE_POINTS; i++)
         curve[i] = (double)i / (RT_CURVE_POINTS - 1);
-    put_numbers(j, "fraction", curve, RT_CURVE_POINTS);
+    rt_json_f64s(j, "fraction", curve, RT_CURVE_POINTS);
     for (int i = 0; i < n; i++) {
         if (list[i].regression || s->reason[i])
             continue;
         RT_TRY(rt_eval_rejection(s->value + (int64_t)i * s->n, s->wrong, s->n, curve));
-        put_numbers(j, list[i].name, curve, RT_CURVE_POINTS);
+        rt_json_f64s(j, list[i].name, curve, RT_CURVE_POINTS);
     }
     for (int64_t i = 0; i < s->n; i++)
         wrong += s->wrong[i];
     rt_eval_rejection_limits(wrong / (double)s->n, curve, other);
-    put_numbers(j, "random", curve, RT_CURVE_POINTS);
-    put_numbers(j, "oracle", other, RT_CURVE_POINTS);
+    rt_json_f64s(j, "random", curve, RT_CURVE_POINTS);
+    rt_json_f64s(j, "oracle", other, RT_CURVE_POINTS);
     rt_json_object_end(j);
     return RT_OK;
 }
@@ -68,8 +53,8 @@ static rt_status put_roc(const char *key, const double *score, const uint8_t *po
     if (roc.points == 0)
         return RT_OK;
     rt_json_object_begin(j, key);
-    put_numbers(j, "fpr", roc.fpr, roc.points);
-    put_numbers(j, "tpr", roc.tpr, roc.points);
+    rt_json_f64s(j, "fpr", roc.fpr, roc.points);
+    rt_json_f64s(j, "tpr", roc.tpr, roc.points);
     rt_json_object_end(j);
     return RT_OK;
 }
@@ -132,7 +117,7 @@ static rt_status put_wrong(const rt_scores *s, int measure, const double *edges,
             v[n++] = s->value[(int64_t)measure * s->n + r];
     rt_eval_histogram(v, n, edges, BINS, count);
     rt_free(v);
-    put_counts(j, "test_wrong", count, BINS);
+    rt_json_i64s(j, "test_wrong", count, BINS);
     return RT_OK;
 }
 
@@ -144,14 +129,14 @@ static rt_status put_histogram(const rt_subject *u, const char *name, int measur
     for (int i = 0; i <= BINS; i++)
         edges[i] = least + (most - least) * i / BINS;
     rt_json_object_begin(j, name);
-    put_numbers(j, "edges", edges, BINS + 1);
+    rt_json_f64s(j, "edges", edges, BINS + 1);
     rt_eval_histogram(u->scores.value + (int64_t)measure * u->scores.n, u->scores.n, edges, BINS, count);
-    put_counts(j, "test", count, BINS);
+    rt_json_i64s(j, "test", count, BINS);
     RT_TRY(put_wrong(&u->scores, measure, edges, j));
     for (int f = 0; f < u->s->nforeign; f++) {
         const rt_scores *s = &u->foreign[f];
         rt_eval_histogram(s->value + (int64_t)measure * s->n, s->n, edges, BINS, count);
-        put_counts(j, u->s->foreign[f].set, count, BINS);
+        rt_json_i64s(j, u->s->foreign[f].set, count, BINS);
     }
     rt_json_object_end(j);
     return RT_OK;
@@ -176,8 +161,8 @@ static rt_status put_coverage(const rt_eval_input *in, rt_json *j) {
     double coverage[RT_INTERVAL_LEVELS];
     RT_TRY(rt_eval_coverage(in, rt_interval_levels, RT_INTERVAL_LEVELS, coverage));
     rt_json_object_begin(j, "intervals");
-    put_numbers(j, "level", rt_interval_levels, RT_INTERVAL_LEVELS);
-    put_numbers(j, "coverage", coverage, RT_INTERVAL_LEVELS);
+    rt_json_f64s(j, "level", rt_interval_levels, RT_INTERVAL_LEVELS);
+    rt_json_f64s(j, "coverage", coverage, RT_INTERVAL_LEVELS);
     rt_json_object_end(j);
     return RT_OK;
 }

@@ -19,12 +19,9 @@ typedef struct values {
 void rt_put_array(rt_json *j, const char *key, const double *v, int64_t n, const char *reason) {
     char name[96];
     bool finite = true;
-    rt_json_array_begin(j, key);
-    for (int64_t i = 0; i < n; i++) {
-        rt_json_f64(j, NULL, v[i]);
+    rt_json_f64s(j, key, v, n);
+    for (int64_t i = 0; i < n; i++)
         finite = finite && isfinite(v[i]);
-    }
-    rt_json_array_end(j);
     if (finite)
         return;
     snprintf(name, sizeof name, "%s_reason", key);
@@ -167,12 +164,8 @@ static void put_class_numbers(rt_json *j, const char *key, const rt_class_stats 
 
 static void put_confusion(rt_json *j, const int64_t *count, int64_t k) {
     rt_json_array_begin(j, "confusion");
-    for (int64_t c = 0; c < k; c++) {
-        rt_json_array_begin(j, NULL);
-        for (int64_t p = 0; p < k; p++)
-            rt_json_i64(j, NULL, count[c * k + p]);
-        rt_json_array_end(j);
-    }
+    for (int64_t c = 0; c < k; c++)
+        rt_json_i64s(j, NULL, count + c * k, k);
     rt_json_array_end(j);
 }
 

@@ -250,10 +250,7 @@ static double mean_entropy(const rt_average *a) {
 rt_status rt_average_diagnose(rt_average *a, rt_json *j, const char *dir) {
     int left = PICTURES_MAX;
     rt_json_str(j, "method", a->c->method);
-    rt_json_array_begin(j, "models");
-    for (int m = 0; m < a->models; m++)
-        rt_json_str(j, NULL, a->names[m]);
-    rt_json_array_end(j);
+    rt_json_strs(j, "models", (const char *const *)a->names, a->models);
     rt_json_array_begin(j, "used");
     for (int m = 0; m < a->models; m++)
         rt_json_bool(j, NULL, a->used[m]);

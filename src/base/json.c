@@ -147,3 +147,24 @@ void rt_json_f64_or(rt_json *j, const char *key, double value, const char *reaso
 void rt_json_f64(rt_json *j, const char *key, double value) {
     rt_json_f64_or(j, key, value, isnan(value) ? "not a number" : value > 0 ? "infinite" : "minus infinite");
 }
+
+void rt_json_i64s(rt_json *j, const char *key, const int64_t *v, int64_t n) {
+    rt_json_array_begin(j, key);
+    for (int64_t i = 0; i < n; i++)
+        rt_json_i64(j, NULL, v[i]);
+    rt_json_array_end(j);
+}
+
+void rt_json_f64s(rt_json *j, const char *key, const double *v, int64_t n) {
+    rt_json_array_begin(j, key);
+    for (int64_t i = 0; i < n; i++)
+        rt_json_f64(j, NULL, v[i]);
+    rt_json_array_end(j);
+}
+
+void rt_json_strs(rt_json *j, const char *key, const char *const *v, int64_t n) {
+    rt_json_array_begin(j, key);
+    for (int64_t i = 0; i < n; i++)
+        rt_json_str(j, NULL, v[i]);
+    rt_json_array_end(j);
+}

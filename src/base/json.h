@@ -26,6 +26,10 @@ void rt_json_bool(rt_json *j, const char *key, bool value);
 void rt_json_f64(rt_json *j, const char *key,
                  double value); /* not finite: null and, in objects, "<key>_reason" */
 void rt_json_f64_or(rt_json *j, const char *key, double value, const char *reason); /* the reason to give */
+/* Arrays of n values; a number that is not finite is null. */
+void rt_json_i64s(rt_json *j, const char *key, const int64_t *v, int64_t n);
+void rt_json_f64s(rt_json *j, const char *key, const double *v, int64_t n);
+void rt_json_strs(rt_json *j, const char *key, const char *const *v, int64_t n);
 void rt_json_raw(rt_json *j, const char *key, const char *json_text);
 
 #endif

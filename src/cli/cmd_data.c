@@ -73,22 +73,13 @@ static void json_part(rt_json *j, const part_report *r, const rt_dataset *d) {
     rt_json_object_begin(j, r->name);
     rt_json_i64(j, "rows", r->part->n);
     if (has_classes(d)) {
-        rt_json_array_begin(j, "class_rows");
-        for (int64_t k = 0; k < rt_dataset_classes(d); k++)
-            rt_json_i64(j, NULL, r->counts[k]);
-        rt_json_array_end(j);
+        rt_json_i64s(j, "class_rows", r->counts, rt_dataset_classes(d));
     } else if (rt_dataset_labelled(d)) {
         rt_json_f64(j, "target_mean", r->target_mean);
         rt_json_f64(j, "target_std", r->target_std);
     }
-    rt_json_array_begin(j, "mean");
-    for (int64_t i = 0; i < r->moments; i++)
-        rt_json_f64(j, NULL, r->mean[i]);
-    rt_json_array_end(j);
-    rt_json_array_begin(j, "std");
-    for (int64_t i = 0; i < r->moments; i++)
-        rt_json_f64(j, NULL, r->std[i]);
-    rt_json_array_end(j);
+    rt_json_f64s(j, "mean", r->mean, r->moments);
+    rt_json_f64s(j, "std", r->std, r->moments);
     rt_json_object_end(j);
 }
 

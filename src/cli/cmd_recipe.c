@@ -123,10 +123,7 @@ static void show_json(rt_json *j, const rt_recipe *r) {
         rt_json_bool(j, "finished", job->done);
         rt_json_bool(j, "wanted", job->wanted);
         rt_json_f64(j, "weight", job->weight);
-        rt_json_array_begin(j, "words");
-        for (int k = 0; k < job->argc; k++)
-            rt_json_str(j, NULL, job->argv[k]);
-        rt_json_array_end(j);
+        rt_json_strs(j, "words", job->argv, job->argc);
         rt_json_object_end(j);
     }
     rt_json_array_end(j);

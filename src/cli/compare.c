@@ -240,10 +240,7 @@ static void json_metrics(rt_json *j, const comparison *m) {
         }
         if (!any)
             continue;
-        rt_json_array_begin(j, list[i].name);
-        rt_json_f64(j, NULL, v[0]);
-        rt_json_f64(j, NULL, v[1]);
-        rt_json_array_end(j);
+        rt_json_f64s(j, list[i].name, v, 2);
     }
     rt_json_object_end(j);
 }

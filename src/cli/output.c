@@ -99,10 +99,7 @@ rt_status cli_json_end(const rt_cli *c, rt_json *j) {
 }
 
 void cli_json_shape(rt_json *j, const char *key, const rt_shape *s) {
-    rt_json_array_begin(j, key);
-    for (int i = 0; i < s->rank; i++)
-        rt_json_i64(j, NULL, s->d[i]);
-    rt_json_array_end(j);
+    rt_json_i64s(j, key, s->d, s->rank);
 }
 
 /* ---- tables ---- */

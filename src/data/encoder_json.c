@@ -36,10 +36,7 @@ static void write_column(rt_json *j, const rt_encoded *c) {
         rt_json_f64(j, "median", c->median);
     if (c->as == RT_AS_ONE_HOT) {
         rt_json_bool(j, "other", c->other);
-        rt_json_array_begin(j, "categories");
-        for (int64_t k = 0; k < c->categories; k++)
-            rt_json_str(j, NULL, c->category[k]);
-        rt_json_array_end(j);
+        rt_json_strs(j, "categories", c->category, c->categories);
     }
     rt_json_object_end(j);
 }

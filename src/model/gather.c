@@ -108,10 +108,7 @@ static rt_status write_metrics(const gather *g, const char *const *runs, int64_t
     rt_str_init(&text);
     rt_run_json_begin(&j, &text);
     rt_json_i64(&j, "members", g->members);
-    rt_json_array_begin(&j, "gathered");
-    for (int64_t i = 0; i < n; i++)
-        rt_json_str(&j, NULL, runs[i]);
-    rt_json_array_end(&j);
+    rt_json_strs(&j, "gathered", runs, n);
     const rt_status st = rt_run_json_end(&j, &g->dir, "metrics.json");
     rt_str_deinit(&text);
     return st;

@@ -282,10 +282,7 @@ static void write_architecture(const rt_arch_config *a, rt_str *out) {
     rt_json_init(&j, out, false);
     rt_json_object_begin(&j, NULL);
     rt_json_str(&j, "spec", a->spec);
-    rt_json_array_begin(&j, "input");
-    for (int i = 0; i < a->input.rank; i++)
-        rt_json_i64(&j, NULL, a->input.d[i]);
-    rt_json_array_end(&j);
+    rt_json_i64s(&j, "input", a->input.d, a->input.rank);
     rt_json_i64(&j, "outputs", a->outputs);
     rt_json_str(&j, "activation", a->activation ? a->activation : "relu");
     rt_json_f64(&j, "dropout", a->dropout);
@@ -304,12 +301,8 @@ static void write_preprocessing(const rt_model *m, rt_str *out) {
         rt_json_f64(&j, "pixel_scale", 1.0 / 255);
     if (m->resize)
         rt_json_str(&j, "resize", m->resize);
-    for (int part = 0; part < 2; part++) {
-        rt_json_array_begin(&j, part ? "std" : "mean");
-        for (int i = 0; i < a->norm; i++)
-            rt_json_f64(&j, NULL, part ? a->std[i] : a->mean[i]);
-        rt_json_array_end(&j);
-    }
+    rt_json_f64s(&j, "mean", a->mean, a->norm);
+    rt_json_f64s(&j, "std", a->std, a->norm);
     rt_json_object_end(&j);
 }
 
@@ -328,12 +321,8 @@ static void write_student(const rt_student *s, rt_str *out) {
 
 static void write_warp(rt_json *j, const rt_warp *w) {
     rt_json_str(j, "transform", rt_warp_name(w->kind));
-    for (int part = 0; part < 2; part++) {
-        rt_json_array_begin(j, part ? "knots_u" : "knots_y");
-        for (int i = 0; i < w->knots; i++)
-            rt_json_f64(j, NULL, part ? w->u[i] : w->y[i]);
-        rt_json_array_end(j);
-    }
+    rt_json_f64s(j, "knots_y", w->y, w->knots);
+    rt_json_f64s(j, "knots_u", w->u, w->knots);
 }
 
 static void write_task(const rt_model *m, rt_str *out) {
@@ -347,10 +336,7 @@ static void write_task(const rt_model *m, rt_str *out) {
         if (m->target.warp.kind != RT_WARP_NONE)
             write_warp(&j, &m->target.warp);
     } else {
-        rt_json_array_begin(&j, "classes");
-        for (int64_t k = 0; k < m->nclasses; k++)
-            rt_json_str(&j, NULL, m->classes[k]);
-        rt_json_array_end(&j);
+        rt_json_strs(&j, "classes", m->classes, m->nclasses);
     }
     rt_json_object_end(&j);
 }

@@ -33,13 +33,6 @@ static void put_inputs(listing *l, const rt_node *n) {
     }
 }
 
-static void put_ints(rt_json *j, const char *key, const int64_t *v, int n) {
-    rt_json_array_begin(j, key);
-    for (int i = 0; i < n; i++)
-        rt_json_i64(j, NULL, v[i]);
-    rt_json_array_end(j);
-}
-
 static void put_attributes(listing *l, const rt_node *n) {
     rt_json *j = &l->j;
     const rt_attr *a = &n->attr;
@@ -47,7 +40,7 @@ static void put_attributes(listing *l, const rt_node *n) {
     case RT_OP_CONV2D:
     case RT_OP_MAXPOOL:
         if (n->op == RT_OP_MAXPOOL)
-            put_ints(j, "kernel", (int64_t[]){a->kh, a->kw}, 2);
+            rt_json_i64s(j, "kernel", (int64_t[]){a->kh, a->kw}, 2);
         rt_json_i64(j, "stride", a->stride);
         rt_json_i64(j, "pad", a->pad);
         break;
@@ -66,7 +59,7 @@ static void put_attributes(listing *l, const rt_node *n) {
         rt_json_bool(j, "transpose_b", a->tb);
         break;
     case RT_OP_RESHAPE:
-        put_ints(j, "row", n->type.shape.d + 1, n->type.shape.rank - 1);
+        rt_json_i64s(j, "row", n->type.shape.d + 1, n->type.shape.rank - 1);
         break;
     case RT_OP_TILE_MEMBERS:
         rt_json_i64(j, "times", a->members);

@@ -21,6 +21,9 @@ static void write_example(rt_json *j) {
     rt_json_array_end(j);
     rt_json_array_begin(j, "empty");
     rt_json_array_end(j);
+    rt_json_i64s(j, "whole", (const int64_t[]){1, -2}, 2);
+    rt_json_f64s(j, "numbers", (const double[]){0.5, (double)INFINITY}, 2);
+    rt_json_strs(j, "texts", (const char *const[]){"a", NULL}, 2);
     rt_json_raw(j, "raw", "[1]");
     rt_json_str(j, "none", NULL);
     rt_json_object_end(j);
@@ -34,7 +37,8 @@ static void test_nesting(void **state) {
     rt_json_init(&j, &out, false);
     write_example(&j);
     assert_string_equal(rt_str_text(&out), "{\"name\":\"a\\\"b\",\"n\":-3,\"ok\":true,\"list\":[0.5,null,{}],"
-                                           "\"empty\":[],\"raw\":[1],\"none\":null}");
+                                           "\"empty\":[],\"whole\":[1,-2],\"numbers\":[0.5,null],"
+                                           "\"texts\":[\"a\",null],\"raw\":[1],\"none\":null}");
     rt_str_clear(&out);
     rt_json_init(&j, &out, true);
     write_example(&j);
@@ -48,6 +52,18 @@ static void test_nesting(void **state) {
                                            "    {}\n"
                                            "  ],\n"
                                            "  \"empty\": [],\n"
+                                           "  \"whole\": [\n"
+                                           "    1,\n"
+                                           "    -2\n"
+                                           "  ],\n"
+                                           "  \"numbers\": [\n"
+                                           "    0.5,\n"
+                                           "    null\n"
+                                           "  ],\n"
+                                           "  \"texts\": [\n"
+                                           "    \"a\",\n"
+                                           "    null\n"
+                                           "  ],\n"
                                            "  \"raw\": [1],\n"
                                            "  \"none\": null\n"
                                            "}");
