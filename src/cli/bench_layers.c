@@ -156,10 +156,10 @@ static void json_rows(const layers *l, rt_json *j, const char *key, const table 
     rt_json_array_end(j);
 }
 
-static rt_status print_json(const layers *l, rt_str *out) {
+static rt_status print_json(const layers *l) {
     const rt_config *k = &l->c->config;
     rt_json j;
-    cli_json_begin(&j, out);
+    cli_json_begin(l->c, &j);
     rt_json_str(&j, "arch", k->arch);
     rt_json_str(&j, "input", k->input);
     rt_json_i64(&j, "classes", k->classes);
@@ -214,7 +214,8 @@ static void text_rows(const layers *l, rt_str *out, const table *rows, bool by_s
     cli_table_deinit(&t);
 }
 
-static rt_status print_text(const layers *l, rt_str *out) {
+static rt_status print_text(const layers *l) {
+    rt_str *out = &l->c->out;
     const rt_config *k = &l->c->config;
     rt_str_appendf(out,
                    "%s, input %s, batch %lld, %d member%s, one thread; FMA peak %.0f GFLOP/s, memory %.1f "
@@ -231,20 +232,17 @@ static rt_status print_text(const layers *l, rt_str *out) {
 rt_status cli_bench_layers(rt_cli *c, const cli_bench_step *what, rt_pool *pool, double peak) {
     layers l = {.what = what, .c = c, .plan = rt_step_plan(what->step), .peak = peak};
     const size_t n = (size_t)rt_plan_actions(l.plan);
-    rt_str out;
-    rt_str_init(&out);
     rt_status st;
     RT_TRY_GOTO(cli_peak_bandwidth(&l.bandwidth, pool, 0.2));
     RT_TRY_GOTO(rt_calloc(&l.now, n, sizeof *l.now));
     RT_TRY_GOTO(rt_calloc(&l.best, n, sizeof *l.best));
     RT_TRY_GOTO(measure(&l));
     RT_TRY_GOTO(add_up(&l));
-    st = c->config.json ? print_json(&l, &out) : print_text(&l, &out);
+    st = c->config.json ? print_json(&l) : print_text(&l);
 done:
     rt_free(l.now);
     rt_free(l.best);
     rt_free(l.kinds.row);
     rt_free(l.shapes.row);
-    rt_str_deinit(&out);
     return st;
 }

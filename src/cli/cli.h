@@ -46,6 +46,7 @@ typedef struct rt_cli {
     int argc; /* as they were given, from the verb on */
     char **argv;
     cli_term term;
+    rt_str out; /* what the command prints; cli_print empties it */
     double started;
 } rt_cli;
 struct cli_verb {
@@ -102,9 +103,8 @@ const volatile sig_atomic_t *cli_stop(void);
 rt_status cli_write(const char *text, size_t n) RT_MUST_CHECK; /* standard output */
 void cli_mute(bool on);                          /* results of commands inside a recipe are held back */
 rt_status cli_print(rt_str *text) RT_MUST_CHECK; /* writes and empties it */
-void cli_json_begin(rt_json *j, rt_str *out);    /* an object with "retort" */
-rt_status cli_json_end(const rt_cli *c,
-                       rt_json *j) RT_MUST_CHECK; /* adds "seconds", ends, writes to standard output */
+void cli_json_begin(rt_cli *c, rt_json *j);      /* an object with "retort", in c->out */
+rt_status cli_json_end(rt_cli *c, rt_json *j) RT_MUST_CHECK; /* adds "seconds", ends and prints it */
 void cli_json_shape(rt_json *j, const char *key, const rt_shape *s);
 
 enum { CLI_TABLE_COLUMNS = 16 };

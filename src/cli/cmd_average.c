@@ -69,22 +69,17 @@ static void print_table(const rt_average_result *r, rt_str *out, bool colour) {
 }
 
 static rt_status print_result(rt_cli *c, const rt_average_result *r) {
-    rt_str out;
-    rt_status st;
-    rt_str_init(&out);
     if (c->config.json) {
         rt_json j;
-        cli_json_begin(&j, &out);
+        cli_json_begin(c, &j);
         rt_average_result_write(r, c->config.out, &j);
-        st = cli_json_end(c, &j);
-    } else {
-        print_table(r, &out, c->term.colour_out);
-        st = cli_print(&out);
-        if (r->warning[0])
-            cli_warn(&c->term, r->warning);
-        cli_say(&c->term, "saved in %s", c->config.out);
+        return cli_json_end(c, &j);
     }
-    rt_str_deinit(&out);
+    print_table(r, &c->out, c->term.colour_out);
+    rt_status st = cli_print(&c->out);
+    if (r->warning[0])
+        cli_warn(&c->term, r->warning);
+    cli_say(&c->term, "saved in %s", c->config.out);
     return st;
 }
 

@@ -366,10 +366,10 @@ static double infer_gflops(const bench *b) {
     return (double)(b->members * b->rows) * b->infer_flops / b->infer.median * 1e-9;
 }
 
-static rt_status print_json(const bench *b, rt_str *out) {
+static rt_status print_json(const bench *b) {
     const rt_config *k = &b->c->config;
     rt_json j;
-    cli_json_begin(&j, out);
+    cli_json_begin(b->c, &j);
     rt_json_str(&j, "arch", k->arch);
     rt_json_str(&j, "input", k->input);
     rt_json_i64(&j, "classes", k->classes);
@@ -398,7 +398,8 @@ static rt_status print_json(const bench *b, rt_str *out) {
     return cli_json_end(b->c, &j);
 }
 
-static rt_status print_text(const bench *b, rt_str *out) {
+static rt_status print_text(const bench *b) {
+    rt_str *out = &b->c->out;
     const rt_config *k = &b->c->config;
     char rate[32], best[32], number[32], ranks[32] = "";
     if (rt_dist_size() > 1)
@@ -432,8 +433,6 @@ static rt_status print_text(const bench *b, rt_str *out) {
 
 rt_status cli_cmd_bench(rt_cli *c) {
     bench b = {.c = c};
-    rt_str out;
-    rt_str_init(&out);
     rt_status st;
     RT_TRY_GOTO(bench_pool(&b));
     RT_TRY_GOTO(bench_net(&b));
@@ -446,9 +445,8 @@ rt_status cli_cmd_bench(rt_cli *c) {
     RT_TRY_GOTO(c->config.perm ? bench_perm(&b) : bench_train(&b));
     b.train_memory = rt_memory_peak();
     RT_TRY_GOTO(bench_infer(&b));
-    st = c->config.json ? print_json(&b, &out) : print_text(&b, &out);
+    st = c->config.json ? print_json(&b) : print_text(&b);
 done:
     bench_deinit(&b);
-    rt_str_deinit(&out);
     return st;
 }

@@ -49,9 +49,7 @@ rt_status cli_cmd_calibrate(rt_cli *c) {
     rt_pool *pool = NULL;
     rt_calibration k = {0};
     rt_json j;
-    rt_str text;
     rt_status st;
-    rt_str_init(&text);
     RT_TRY_GOTO(cli_pool_create(c, &pool));
     rt_calibrate_options o = rt_calibrate_options_of(&c->config);
     o.run = c->args[0];
@@ -60,13 +58,12 @@ rt_status cli_cmd_calibrate(rt_cli *c) {
     RT_TRY_GOTO(rt_calibrate(&k, &o));
     say(c, &k);
     if (c->config.json) {
-        cli_json_begin(&j, &text);
+        cli_json_begin(c, &j);
         rt_calibration_write(&k, &j);
         st = cli_json_end(c, &j);
     }
 done:
     rt_calibration_deinit(&k);
-    rt_str_deinit(&text);
     rt_pool_destroy(&pool);
     return st;
 }

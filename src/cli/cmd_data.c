@@ -83,10 +83,10 @@ static void json_part(rt_json *j, const part_report *r, const rt_dataset *d) {
     rt_json_object_end(j);
 }
 
-static rt_status print_json(rt_cli *c, const rt_dataset *d, const part_report *parts, int n, rt_str *out) {
+static rt_status print_json(rt_cli *c, const rt_dataset *d, const part_report *parts, int n) {
     rt_json j;
     rt_shape row = rt_dataset_row(d);
-    cli_json_begin(&j, out);
+    cli_json_begin(c, &j);
     rt_json_str(&j, "kind", "data");
     rt_json_str(&j, "data", rt_dataset_spec(d));
     rt_json_str(&j, "task", task_name(d));
@@ -179,24 +179,22 @@ static void text_moments(const rt_dataset *d, const part_report *p, rt_str *out,
 static rt_status describe(rt_cli *c, const rt_dataset *d) {
     part_report parts[2] = {{0}};
     int n = 0;
-    rt_str out;
-    rt_str_init(&out);
+    rt_str *out = &c->out;
     rt_status st = parts_init(parts, &n, d);
     if (st == RT_OK && c->config.json) {
-        st = print_json(c, d, parts, n, &out);
+        st = print_json(c, d, parts, n);
     } else if (st == RT_OK) {
-        text_head(d, parts, n, &out, c->term.colour_out);
+        text_head(d, parts, n, out, c->term.colour_out);
         if (has_classes(d) && n > 0)
-            text_classes(d, parts, n, &out, c->term.colour_out);
+            text_classes(d, parts, n, out, c->term.colour_out);
         if (n > 0 && rt_dataset_columns(d) > 0)
-            cli_columns_print(d, parts[0].mean, parts[0].std, &out, c->term.colour_out);
+            cli_columns_print(d, parts[0].mean, parts[0].std, out, c->term.colour_out);
         else if (n > 0)
-            text_moments(d, &parts[0], &out, c->term.colour_out);
-        st = cli_print(&out);
+            text_moments(d, &parts[0], out, c->term.colour_out);
+        st = cli_print(out);
     }
     part_deinit(&parts[0]);
     part_deinit(&parts[1]);
-    rt_str_deinit(&out);
     return st;
 }
 

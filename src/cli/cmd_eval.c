@@ -88,41 +88,31 @@ static rt_status find_file_format(const char *path, rt_table_format *format, boo
 static rt_status write_file(const eval_call *e, const char *path) {
     rt_table_format format = RT_TABLE_TEXT;
     bool json;
-    rt_str out;
+    rt_str *out = &e->c->out;
     rt_json j;
-    rt_status st;
-    rt_str_init(&out);
-    RT_TRY_GOTO(find_file_format(path, &format, &json));
+    RT_TRY(find_file_format(path, &format, &json));
     if (json) {
-        cli_json_begin(&j, &out);
+        cli_json_begin(e->c, &j);
         rt_assess_write(e->run, e->n, e->c->config.data, &j);
         rt_json_object_end(&j);
-        rt_str_append_char(&out, '\n');
+        rt_str_append_char(out, '\n');
     } else {
-        RT_TRY_GOTO(tables(e, format, false, &out));
+        RT_TRY(tables(e, format, false, out));
     }
-    st = rt_file_write_text(path, &out);
-done:
-    rt_str_deinit(&out);
+    rt_status st = rt_file_write_text(path, out);
+    rt_str_clear(out);
     return st;
 }
 
 static rt_status print(const eval_call *e) {
-    rt_str out;
-    rt_json j;
-    rt_status st;
-    rt_str_init(&out);
     if (e->c->config.json) {
-        cli_json_begin(&j, &out);
+        rt_json j;
+        cli_json_begin(e->c, &j);
         rt_assess_write(e->run, e->n, e->c->config.data, &j);
-        st = cli_json_end(e->c, &j);
-    } else {
-        st = tables(e, e->format, e->format == RT_TABLE_TEXT, &out);
-        if (st == RT_OK)
-            st = cli_print(&out);
+        return cli_json_end(e->c, &j);
     }
-    rt_str_deinit(&out);
-    return st;
+    RT_TRY(tables(e, e->format, e->format == RT_TABLE_TEXT, &e->c->out));
+    return cli_print(&e->c->out);
 }
 
 /* All runs, whatever becomes of one: the measuring was dear. What could not be kept is a failure of the command. */

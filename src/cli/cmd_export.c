@@ -7,13 +7,9 @@
 
 static rt_status print_json(rt_cli *c, const rt_export_result *r) {
     rt_json j;
-    rt_str text;
-    rt_str_init(&text);
-    cli_json_begin(&j, &text);
+    cli_json_begin(c, &j);
     rt_export_result_write(r, c->config.out, &j);
-    rt_status st = cli_json_end(c, &j);
-    rt_str_deinit(&text);
-    return st;
+    return cli_json_end(c, &j);
 }
 
 static rt_status say(rt_cli *c, const rt_export_result *r) {

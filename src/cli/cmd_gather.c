@@ -12,12 +12,8 @@ rt_status cli_cmd_gather(rt_cli *c) {
     if (!c->config.json)
         return RT_OK;
     rt_json j;
-    rt_str text;
-    rt_str_init(&text);
-    cli_json_begin(&j, &text);
+    cli_json_begin(c, &j);
     rt_json_str(&j, "run", c->config.out);
     rt_json_i64(&j, "members", members);
-    rt_status st = cli_json_end(c, &j);
-    rt_str_deinit(&text);
-    return st;
+    return cli_json_end(c, &j);
 }

@@ -122,20 +122,18 @@ static rt_status arch_report_init(arch_report *a, const rt_cli *c) {
 
 static rt_status describe_arch(rt_cli *c) {
     arch_report a = {0};
-    rt_str out;
     rt_json j;
-    rt_str_init(&out);
     rt_status st;
     RT_TRY_GOTO(arch_report_init(&a, c));
     if (c->config.json) {
-        cli_json_begin(&j, &out);
+        cli_json_begin(c, &j);
         json_arch(c, &a, &j);
         st = cli_json_end(c, &j);
     } else {
-        text_arch(c, &a, &out);
+        text_arch(c, &a, &c->out);
         if (a.step)
-            text_plan(c, &a, &out);
-        st = cli_print(&out);
+            text_plan(c, &a, &c->out);
+        st = cli_print(&c->out);
     }
 done:
     rt_step_destroy(&a.step);
@@ -145,7 +143,6 @@ done:
     rt_free(a.layers);
     rt_net_destroy(&a.net);
     rt_params_destroy(&a.params);
-    rt_str_deinit(&out);
     return st;
 }
 

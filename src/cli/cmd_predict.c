@@ -499,7 +499,7 @@ static void say_rejected(prediction *q) {
 static rt_status print_json(prediction *q) {
     const rt_config *k = &q->c->config;
     rt_json j;
-    cli_json_begin(&j, &q->line);
+    cli_json_begin(q->c, &j);
     rt_json_str(&j, "run", q->c->args[0]);
     rt_json_str(&j, "data", rt_dataset_spec(q->in.data));
     rt_json_str(&j, "task", q->regression ? "regression" : "classification");

@@ -30,13 +30,11 @@ static rt_status list(rt_cli *c) {
     int n;
     const rt_embedded *files = rt_embedded_recipes(&n);
     cli_table t;
-    rt_str out;
     rt_json j;
     rt_status st = RT_OK;
-    rt_str_init(&out);
     cli_table_init(&t, "lll", "recipe|scales|what");
     if (c->config.json) {
-        cli_json_begin(&j, &out);
+        cli_json_begin(c, &j);
         rt_json_array_begin(&j, "recipes");
     }
     for (int i = 0; i < n; i++) {
@@ -65,12 +63,11 @@ static rt_status list(rt_cli *c) {
         rt_json_array_end(&j);
         st = cli_json_end(c, &j);
     } else {
-        cli_table_print(&t, &out, c->term.colour_out);
-        st = cli_print(&out);
+        cli_table_print(&t, &c->out, c->term.colour_out);
+        st = cli_print(&c->out);
     }
 done:
     cli_table_deinit(&t);
-    rt_str_deinit(&out);
     return st;
 }
 
@@ -146,20 +143,17 @@ static void show_text(rt_str *out, const rt_recipe *r) {
 
 static rt_status show(rt_cli *c) {
     rt_recipe *r;
-    rt_str out;
     rt_json j;
     rt_status st;
     RT_TRY(open_recipe(c, &r));
-    rt_str_init(&out);
     if (c->config.json) {
-        cli_json_begin(&j, &out);
+        cli_json_begin(c, &j);
         show_json(&j, r);
         st = cli_json_end(c, &j);
     } else {
-        show_text(&out, r);
-        st = cli_print(&out);
+        show_text(&c->out, r);
+        st = cli_print(&c->out);
     }
-    rt_str_deinit(&out);
     rt_recipe_destroy(&r);
     return st;
 }
@@ -227,6 +221,7 @@ done:
     cli_term_init(&w->cli->term, &w->cli->config); /* messages of the library come here again */
     rt_free(words);
     rt_free(c.args);
+    rt_str_deinit(&c.out);
     rt_config_deinit(&c.config);
     return st == RT_OK || st == RT_E_INTERRUPTED ? st : rt_error_prefix(st, "%s", job->name);
 }

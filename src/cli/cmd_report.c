@@ -7,13 +7,9 @@
 
 static rt_status print_json(rt_cli *c, const char *out, const rt_report_result *r) {
     rt_json j;
-    rt_str text;
-    rt_str_init(&text);
-    cli_json_begin(&j, &text);
+    cli_json_begin(c, &j);
     rt_report_result_write(r, out, &j);
-    rt_status st = cli_json_end(c, &j);
-    rt_str_deinit(&text);
-    return st;
+    return cli_json_end(c, &j);
 }
 
 /* A name that does not look like a page is a mistake more often than a wish, and files are replaced. */

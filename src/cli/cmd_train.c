@@ -67,14 +67,10 @@ static void say_summary(rt_cli *c, const rt_train_result *r) {
 }
 
 static rt_status print_json(rt_cli *c, const rt_train_result *r) {
-    rt_str out;
     rt_json j;
-    rt_str_init(&out);
-    cli_json_begin(&j, &out);
+    cli_json_begin(c, &j);
     rt_train_result_write(r, c->config.out, &j);
-    rt_status st = cli_json_end(c, &j);
-    rt_str_deinit(&out);
-    return st;
+    return cli_json_end(c, &j);
 }
 
 /* The message of the library, and the command that goes on if there is something to go on from. */

@@ -245,9 +245,9 @@ static void json_metrics(rt_json *j, const comparison *m) {
     rt_json_object_end(j);
 }
 
-static rt_status print_json(const comparison *m, rt_str *out) {
+static rt_status print_json(const comparison *m) {
     rt_json j;
-    cli_json_begin(&j, out);
+    cli_json_begin(m->c, &j);
     rt_json_str(&j, "kind", "comparison");
     rt_json_array_begin(&j, "runs");
     rt_json_str(&j, NULL, m->run[0].name);
@@ -333,7 +333,8 @@ static rt_status text_metrics(const comparison *m, rt_str *out) {
     return st;
 }
 
-static rt_status print_text(const comparison *m, rt_str *out) {
+static rt_status print_text(const comparison *m) {
+    rt_str *out = &m->c->out;
     text_pairs(m, "configuration", &m->config, false, out);
     text_pairs(m, "network", &m->network, false, out);
     text_pairs(m, "data", &m->data, false, out);
@@ -344,12 +345,10 @@ static rt_status print_text(const comparison *m, rt_str *out) {
 
 rt_status cli_compare_runs(rt_cli *c) {
     comparison m = {.c = c};
-    rt_str out;
     rt_status st;
-    rt_str_init(&out);
     RT_TRY_GOTO(open_side(&m, 0));
     RT_TRY_GOTO(open_side(&m, 1));
-    st = c->config.json ? print_json(&m, &out) : print_text(&m, &out);
+    st = c->config.json ? print_json(&m) : print_text(&m);
 done:
     for (int i = 0; i < 2; i++) {
         rt_free(m.run[i].dir);
@@ -360,6 +359,5 @@ done:
     pairs *const all[] = {&m.config, &m.network, &m.data, &m.training};
     for (int i = 0; i < RT_COUNT(all); i++)
         pairs_free(all[i]);
-    rt_str_deinit(&out);
     return st;
 }

@@ -81,13 +81,11 @@ static void text_tensors(const rt_safetensors *s, rt_str *out, bool colour) {
 
 rt_status cli_describe_safetensors(rt_cli *c, const char *path) {
     rt_safetensors *s = NULL;
-    rt_str out;
-    rt_str_init(&out);
     rt_status st;
     RT_TRY_GOTO(rt_safetensors_read(&s, path));
     if (c->config.json) {
         rt_json j;
-        cli_json_begin(&j, &out);
+        cli_json_begin(c, &j);
         rt_json_str(&j, "kind", "safetensors");
         rt_json_str(&j, "path", path);
         json_metadata(&j, s);
@@ -97,15 +95,14 @@ rt_status cli_describe_safetensors(rt_cli *c, const char *path) {
         cli_table t;
         cli_table_init(&t, "ll", "metadata|");
         metadata_rows(&t, s);
-        cli_table_print(&t, &out, c->term.colour_out);
+        cli_table_print(&t, &c->out, c->term.colour_out);
         cli_table_deinit(&t);
-        rt_str_append_char(&out, '\n');
-        text_tensors(s, &out, c->term.colour_out);
-        st = cli_print(&out);
+        rt_str_append_char(&c->out, '\n');
+        text_tensors(s, &c->out, c->term.colour_out);
+        st = cli_print(&c->out);
     }
 done:
     rt_safetensors_destroy(&s);
-    rt_str_deinit(&out);
     return st;
 }
 
@@ -113,29 +110,26 @@ done:
 
 rt_status cli_describe_npy(rt_cli *c, const char *path) {
     rt_npy a = {0};
-    rt_str out;
     char shape[32], number[32];
-    rt_str_init(&out);
     rt_status st;
     RT_TRY_GOTO(rt_npy_read(&a, path, (size_t)NPY_MAX * NPY_MAX_GIB));
     int64_t n = rt_shape_elems(&a.shape);
     if (c->config.json) {
         rt_json j;
-        cli_json_begin(&j, &out);
+        cli_json_begin(c, &j);
         rt_json_str(&j, "kind", "npy");
         rt_json_str(&j, "path", path);
         rt_json_str(&j, "dtype", (char[]){a.kind, (char)('0' + a.itemsize), 0});
         cli_json_shape(&j, "shape", &a.shape);
         st = cli_json_end(c, &j);
     } else {
-        rt_str_appendf(&out, "array of %s elements, shape %s, type %c%d, %s\n", cli_count(number, n),
+        rt_str_appendf(&c->out, "array of %s elements, shape %s, type %c%d, %s\n", cli_count(number, n),
                        cli_shape(shape, &a.shape), a.kind, a.itemsize,
                        cli_bytes((char[32]){0}, (double)n * a.itemsize));
-        st = cli_print(&out);
+        st = cli_print(&c->out);
     }
 done:
     rt_npy_deinit(&a);
-    rt_str_deinit(&out);
     return st;
 }
 
@@ -180,10 +174,9 @@ static rt_status file_bytes(const char *dir, const char *name, int64_t *out) {
     return RT_OK;
 }
 
-static rt_status json_run(rt_cli *c, const char *path, const run_files *f, const rt_safetensors *s,
-                          rt_str *out) {
+static rt_status json_run(rt_cli *c, const char *path, const run_files *f, const rt_safetensors *s) {
     rt_json j;
-    cli_json_begin(&j, out);
+    cli_json_begin(c, &j);
     rt_json_str(&j, "kind", "run");
     rt_json_str(&j, "path", path);
     rt_json_str(&j, "state", f->finished ? "finished" : "unfinished");
@@ -205,8 +198,7 @@ static rt_status json_run(rt_cli *c, const char *path, const run_files *f, const
     return cli_json_end(c, &j);
 }
 
-static rt_status text_run(rt_cli *c, const char *path, const run_files *f, const rt_safetensors *s,
-                          rt_str *out) {
+static rt_status text_run(rt_cli *c, const char *path, const run_files *f, const rt_safetensors *s) {
     cli_table t;
     char number[32];
     rt_status st = RT_OK;
@@ -222,9 +214,9 @@ static rt_status text_run(rt_cli *c, const char *path, const run_files *f, const
     cli_table_cell(&t, "%lld", (long long)f->members);
     if (s)
         metadata_rows(&t, s);
-    cli_table_print(&t, out, c->term.colour_out);
+    cli_table_print(&t, &c->out, c->term.colour_out);
     cli_table_deinit(&t);
-    rt_str_append_char(out, '\n');
+    rt_str_append_char(&c->out, '\n');
     cli_table_init(&t, "lr", "file|size");
     for (int64_t i = 0; i < f->n; i++) {
         int64_t bytes;
@@ -234,8 +226,8 @@ static rt_status text_run(rt_cli *c, const char *path, const run_files *f, const
         cli_table_cell(&t, "%s", f->names[i]);
         cli_table_cell(&t, "%s", cli_bytes(number, (double)bytes));
     }
-    cli_table_print(&t, out, c->term.colour_out);
-    st = cli_print(out);
+    cli_table_print(&t, &c->out, c->term.colour_out);
+    st = cli_print(&c->out);
 done:
     cli_table_deinit(&t);
     return st;
@@ -244,17 +236,14 @@ done:
 rt_status cli_describe_run(rt_cli *c, const char *path) {
     run_files f = {0};
     rt_safetensors *s = NULL;
-    rt_str out;
-    rt_str_init(&out);
     rt_status st;
     RT_TRY_GOTO(list_run(&f, path));
     if (f.model)
         RT_TRY_GOTO(rt_safetensors_read(&s, f.model));
-    st = c->config.json ? json_run(c, path, &f, s, &out) : text_run(c, path, &f, s, &out);
+    st = c->config.json ? json_run(c, path, &f, s) : text_run(c, path, &f, s);
 done:
     rt_names_free(f.names, f.n);
     rt_free(f.model);
     rt_safetensors_destroy(&s);
-    rt_str_deinit(&out);
     return st;
 }

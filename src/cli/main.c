@@ -73,32 +73,24 @@ static rt_status run_help(rt_cli *c, int argc, char **argv) {
         else
             RT_TRY(find_verb(&v, argv[i]));
     }
-    rt_str text;
-    rt_str_init(&text);
     if (markdown)
-        cli_markdown(&text);
+        cli_markdown(&c->out);
     else if (ops)
-        cli_markdown_ops(&text);
+        cli_markdown_ops(&c->out);
     else if (man && v)
-        cli_man_verb(v, &text);
+        cli_man_verb(v, &c->out);
     else if (man)
-        cli_man_program(&text);
+        cli_man_program(&c->out);
     else if (v)
-        cli_help_verb(v, &text, c->term.colour_out);
+        cli_help_verb(v, &c->out, c->term.colour_out);
     else
-        cli_help_program(&text, c->term.colour_out);
-    rt_status st = cli_print(&text);
-    rt_str_deinit(&text);
-    return st;
+        cli_help_program(&c->out, c->term.colour_out);
+    return cli_print(&c->out);
 }
 
-static rt_status run_version(void) {
-    rt_str text;
-    rt_str_init(&text);
-    cli_help_version(&text);
-    rt_status st = cli_print(&text);
-    rt_str_deinit(&text);
-    return st;
+static rt_status run_version(rt_cli *c) {
+    cli_help_version(&c->out);
+    return cli_print(&c->out);
 }
 
 static bool is_one_of(const char *word, const char *a, const char *b, const char *c) {
@@ -134,7 +126,7 @@ static rt_status run(rt_cli *c, int argc, char **argv) {
     if (is_one_of(argv[0], "help", "--help", "-h"))
         return run_help(c, argc, argv);
     if (is_one_of(argv[0], "version", "--version", "-V"))
-        return run_version();
+        return run_version(c);
     RT_TRY(find_verb(&c->verb, argv[0]));
     RT_TRY(rt_cpu_check());
     bool help;
@@ -166,14 +158,10 @@ static void report(void *cli, rt_status st) {
 }
 
 /* Without a command: what there is. */
-static rt_status show_usage(const rt_cli *c) {
-    rt_str text;
-    rt_str_init(&text);
-    cli_help_program(&text, c->term.colour_err);
-    rt_status st = rt_str_status(&text);
-    (void)!write(STDERR_FILENO, rt_str_text(&text), text.len);
-    rt_str_deinit(&text);
-    return st;
+static rt_status show_usage(rt_cli *c) {
+    cli_help_program(&c->out, c->term.colour_err);
+    (void)!write(STDERR_FILENO, rt_str_text(&c->out), c->out.len);
+    return rt_str_status(&c->out);
 }
 
 int main(int argc, char **argv) {
@@ -188,6 +176,7 @@ int main(int argc, char **argv) {
     }
     st = rt_dist_end(st, report, &c);
     rt_free(c.args);
+    rt_str_deinit(&c.out);
     rt_config_deinit(&c.config);
     return st == RT_OK && argc < 2 ? rt_status_exit_code(RT_E_USAGE) : rt_status_exit_code(st);
 }

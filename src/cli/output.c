@@ -85,17 +85,18 @@ rt_status cli_print(rt_str *text) {
 
 /* ---- JSON ---- */
 
-void cli_json_begin(rt_json *j, rt_str *out) {
-    rt_json_init(j, out, false);
+void cli_json_begin(rt_cli *c, rt_json *j) {
+    rt_str_clear(&c->out);
+    rt_json_init(j, &c->out, false);
     rt_json_object_begin(j, NULL);
     rt_json_str(j, "retort", RT_VERSION);
 }
 
-rt_status cli_json_end(const rt_cli *c, rt_json *j) {
+rt_status cli_json_end(rt_cli *c, rt_json *j) {
     rt_json_f64(j, "seconds", rt_time_now() - c->started);
     rt_json_object_end(j);
-    rt_str_append_char(j->out, '\n');
-    return cli_print(j->out);
+    rt_str_append_char(&c->out, '\n');
+    return cli_print(&c->out);
 }
 
 void cli_json_shape(rt_json *j, const char *key, const rt_shape *s) {
