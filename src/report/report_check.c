@@ -17,6 +17,11 @@ static bool is_number_or_null(rt_jval v) {
     return rt_jval_len(v) < 0 && !rt_jval_str(v, &s) && !rt_jval_bool(v, &b);
 }
 
+static bool is_text(rt_jval v) {
+    const char *s;
+    return rt_jval_str(v, &s);
+}
+
 static rt_status refuse(const place *at, const char *member, const char *expected) {
     RT_FAIL(RT_E_INPUT, "%s: %s%s%.100s%s%.100s: expected %s", at->run->metrics_path, at->path,
             at->key     ? " at "
@@ -29,13 +34,18 @@ static rt_status check_object(const place *at, rt_jval v) {
     return rt_jval_is_object(v) ? RT_OK : refuse(at, NULL, "an object");
 }
 
-static rt_status numbers_at(const place *at, const char *member, rt_jval v) {
+static rt_status array_at(const place *at, const char *member, rt_jval v, bool (*is)(rt_jval v),
+                          const char *expected) {
     if (!rt_jval_is_array(v))
-        return refuse(at, member, "an array of numbers");
+        return refuse(at, member, expected);
     for (int64_t i = 0; i < rt_jval_len(v); i++)
-        if (!is_number_or_null(rt_jval_at(v, i)))
-            return refuse(at, member, "an array of numbers");
+        if (!is(rt_jval_at(v, i)))
+            return refuse(at, member, expected);
     return RT_OK;
+}
+
+static rt_status numbers_at(const place *at, const char *member, rt_jval v) {
+    return array_at(at, member, v, is_number_or_null, "an array of numbers");
 }
 
 static rt_status check_pairs(const place *at, rt_jval v) {
@@ -53,13 +63,7 @@ static rt_status check_pairs(const place *at, rt_jval v) {
 }
 
 static rt_status check_texts(const place *at, rt_jval v) {
-    const char *s;
-    if (!rt_jval_is_array(v))
-        return refuse(at, NULL, "an array of strings");
-    for (int64_t i = 0; i < rt_jval_len(v); i++)
-        if (!rt_jval_str(rt_jval_at(v, i), &s))
-            return refuse(at, NULL, "an array of strings");
-    return RT_OK;
+    return array_at(at, NULL, v, is_text, "an array of strings");
 }
 
 static rt_status check_table(const place *at, rt_jval v, bool edges) {
@@ -90,12 +94,7 @@ static rt_status check_histogram(const place *at, rt_jval v) {
 }
 
 static rt_status check_list(const place *at, rt_jval v) {
-    if (!rt_jval_is_array(v))
-        return refuse(at, NULL, "an array of objects");
-    for (int64_t i = 0; i < rt_jval_len(v); i++)
-        if (!rt_jval_is_object(rt_jval_at(v, i)))
-            return refuse(at, NULL, "an array of objects");
-    return RT_OK;
+    return array_at(at, NULL, v, rt_jval_is_object, "an array of objects");
 }
 
 static rt_status check_numbers(const place *at, rt_jval v) {

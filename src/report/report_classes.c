@@ -109,19 +109,13 @@ rt_status rt_report_body_classes(rt_report *p, rt_str *out) {
         return RT_OK;
     const int64_t k = rt_jval_len(rt_report_find(p->runs[first].root, "evaluation/sets/test/per_class/rows"));
     for (int64_t i = 0; i < RT_COUNT(tables); i++) {
-        rt_str_appendf(out,
-                       "<div class=\"scroll tab\" data-tab=\"%s\" tabindex=\"0\" role=\"region\" "
-                       "aria-label=\"%s\"><table class=\"sortable\"><caption><span>%s</span></caption>"
-                       "<thead><tr><th scope=\"col\" class=\"name\">class</th>",
-                       tables[i].number, tables[i].caption, tables[i].caption);
-        for (int r = 0; r < p->n; r++) {
-            if (!has_classes(p, r))
-                continue;
-            rt_str_appendf(out, "<th scope=\"col\" class=\"num\" data-direction=\"%d\">", tables[i].better);
-            rt_report_run_tag(p, r, out);
-            rt_str_append(out, "</th>");
-        }
-        rt_str_append(out, "</tr></thead><tbody>");
+        const rt_report_tab tab = {.name = tables[i].number,
+                                   .label = tables[i].caption,
+                                   .caption = tables[i].caption,
+                                   .corner = "class",
+                                   .better = tables[i].better,
+                                   .has = has_classes};
+        rt_report_tab_head(p, &tab, out);
         for (int64_t c = 0; c < k; c++)
             put_row(p, first, tables[i].number, c, tables[i].better, out);
         rt_str_append(out, "</tbody></table></div>\n");

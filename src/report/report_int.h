@@ -72,6 +72,13 @@ void rt_report_seconds(rt_str *out, double v);
 rt_status rt_report_data(const rt_report *p, rt_str *out)
     RT_MUST_CHECK; /* report_data.c: what the script draws from, safe JSON */
 void rt_report_run_tag(const rt_report *p, int run, rt_str *out); /* name with its colour */
+/* The head of a table that is a tab of its own: a row for each `corner`, a column for each run that `has` one. */
+typedef struct rt_report_tab {
+    const char *name, *label, *caption, *corner;
+    int better; /* 1: more is better, -1: less */
+    bool (*has)(const rt_report *p, int run);
+} rt_report_tab;
+void rt_report_tab_head(const rt_report *p, const rt_report_tab *t, rt_str *out);
 rt_status rt_report_headline(rt_report *p, rt_str *out) RT_MUST_CHECK;
 rt_status rt_report_hint(const rt_report *p, rt_str *out) RT_MUST_CHECK; /* the command, as text */
 

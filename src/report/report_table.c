@@ -170,6 +170,22 @@ void rt_report_run_tag(const rt_report *p, int run, rt_str *out) {
     rt_str_append(out, "</span>");
 }
 
+void rt_report_tab_head(const rt_report *p, const rt_report_tab *t, rt_str *out) {
+    rt_str_appendf(out,
+                   "<div class=\"scroll tab\" data-tab=\"%s\" tabindex=\"0\" role=\"region\" "
+                   "aria-label=\"%s\"><table class=\"sortable\"><caption><span>%s</span></caption>"
+                   "<thead><tr><th scope=\"col\" class=\"name\">%s</th>",
+                   t->name, t->label, t->caption, t->corner);
+    for (int r = 0; r < p->n; r++) {
+        if (!t->has(p, r))
+            continue;
+        rt_str_appendf(out, "<th scope=\"col\" class=\"num\" data-direction=\"%d\">", t->better);
+        rt_report_run_tag(p, r, out);
+        rt_str_append(out, "</th>");
+    }
+    rt_str_append(out, "</tr></thead><tbody>");
+}
+
 static void put_cell(const rt_report *p, const column *c, int run, double largest, double best, rt_str *out) {
     double v, low, high;
     char exact[40];
@@ -349,6 +365,10 @@ rt_status rt_report_body_roc(rt_report *p, rt_str *out) {
 
 /* ---- corruptions: rows are kinds, columns runs; one table per metric ---- */
 
+static bool has_corruptions(const rt_report *p, int run) {
+    return rt_report_find(p->runs[run].root, "evaluation/sets/corrupt") != NULL;
+}
+
 static bool mean_of(rt_jval v, const char *path, double *out) {
     rt_jval list = rt_report_find(v, path);
     double sum = 0, x;
@@ -379,7 +399,7 @@ static rt_status corruption_row(rt_report *p, const char *kind, const char *metr
     rt_report_escape(out, kind);
     rt_str_append(out, "</th>");
     for (int r = 0; r < p->n; r++) {
-        if (!rt_report_find(p->runs[r].root, "evaluation/sets/corrupt"))
+        if (!has_corruptions(p, r))
             continue;
         if (!mean_of(p->runs[r].root, path, &v)) {
             rt_str_append(out, "<td class=\"num none\">&ndash;</td>");
@@ -408,20 +428,13 @@ rt_status rt_report_body_corruptions(rt_report *p, rt_str *out) {
         RT_TRY(join(&p->arena, &path, "evaluation/sets/corrupt/types/*/", list[i].name, ""));
         if (!is_followed(&list[i]) || !rt_report_any(p, path) || rt_metric_find(list[i].name, false) < i)
             continue;
-        rt_str_appendf(
-            out,
-            "<div class=\"scroll tab\" data-tab=\"%s\" tabindex=\"0\" role=\"region\" "
-            "aria-label=\"%s\"><table class=\"sortable\"><caption><span>%s by kind of corruption, mean over "
-            "severities</span></caption><thead><tr><th scope=\"col\" class=\"name\">corruption</th>",
-            list[i].name, list[i].heading, list[i].heading);
-        for (int r = 0; r < p->n; r++) {
-            if (!rt_report_find(p->runs[r].root, "evaluation/sets/corrupt"))
-                continue;
-            rt_str_appendf(out, "<th scope=\"col\" class=\"num\" data-direction=\"%d\">", list[i].better);
-            rt_report_run_tag(p, r, out);
-            rt_str_append(out, "</th>");
-        }
-        rt_str_append(out, "</tr></thead><tbody>");
+        rt_report_tab tab = {.name = list[i].name,
+                             .label = list[i].heading,
+                             .corner = "corruption",
+                             .better = list[i].better,
+                             .has = has_corruptions};
+        RT_TRY(join(&p->arena, &tab.caption, list[i].heading, " by kind of corruption, mean over severities", ""));
+        rt_report_tab_head(p, &tab, out);
         for (int k = 0; k < n; k++)
             RT_TRY(corruption_row(p, kinds[k], list[i].name, list[i].better > 0, out));
         rt_str_append(out, "</tbody></table></div>\n");
