@@ -156,6 +156,11 @@ bool rt_str_starts(const char *s, const char *prefix) {
     return strncmp(s, prefix, strlen(prefix)) == 0;
 }
 
+bool rt_str_heads(const char *spec, const char *name) {
+    const size_t n = strlen(name);
+    return strncmp(spec, name, n) == 0 && (spec[n] == ':' || spec[n] == 0);
+}
+
 bool rt_str_ends(const char *s, const char *suffix) {
     size_t n = strlen(s), k = strlen(suffix);
     return n >= k && memcmp(s + n - k, suffix, k) == 0;

@@ -37,6 +37,7 @@ char *rt_strdup(const char *s); /* rt_alloc'ed; NULL on failure with the error r
 /* Length of the well-formed UTF-8 character at NUL-ended text (Unicode table 3-7), 0 if there is none. */
 size_t rt_utf8_length(const char *text);
 bool rt_str_starts(const char *s, const char *prefix);
+bool rt_str_heads(const char *spec, const char *name); /* is `name` what stands before the colon, if any? */
 bool rt_str_ends(const char *s, const char *suffix);
 
 /* Whole-text parsers: leading/trailing space, hex, locale commas, trailing junk and overflow are refused

@@ -20,9 +20,8 @@ rt_student_info rt_student_get(int i) {
 
 /* The kind that a specification begins with, or NULL. */
 static const rt_student_kind *kind_of(const char *spec) {
-    const size_t len = strcspn(spec, ":");
     for (int64_t i = 0; i < RT_COUNT(kinds); i++)
-        if (strlen(kinds[i]->name) == len && memcmp(kinds[i]->name, spec, len) == 0)
+        if (rt_str_heads(spec, kinds[i]->name))
             return kinds[i];
     return NULL;
 }

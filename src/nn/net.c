@@ -141,9 +141,8 @@ static rt_status copy_config(rt_net *n, const rt_arch_config *c, const char *pre
 }
 
 static const rt_arch *arch_of(const char *spec) {
-    const size_t len = strcspn(spec, ":");
     for (int64_t i = 0; i < RT_COUNT(archs); i++)
-        if (strlen(archs[i]->name) == len && memcmp(archs[i]->name, spec, len) == 0)
+        if (rt_str_heads(spec, archs[i]->name))
             return archs[i];
     return NULL;
 }

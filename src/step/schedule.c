@@ -103,11 +103,10 @@ rt_status rt_schedule_parse(rt_schedule *out, const char *text, double lr, doubl
     out->low = 1;
     out->high = CYCLE_TOP;
     out->epochs = epochs;
-    size_t n = strcspn(text, ":");
-    const char *words = text[n] == ':' ? text + n + 1 : NULL;
+    const char *colon = strchr(text, ':'), *words = colon ? colon + 1 : NULL;
     args wanted = NO_ARGS;
     for (int64_t i = 0; i < RT_COUNT(rules); i++) {
-        if (strlen(rules[i].name) == n && memcmp(text, rules[i].name, n) == 0) {
+        if (rt_str_heads(text, rules[i].name)) {
             out->name = rules[i].name;
             wanted = rules[i].args;
         }

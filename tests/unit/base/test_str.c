@@ -100,6 +100,8 @@ static void test_ends(void **state) {
     assert_true(rt_str_ends("model.onnx", ".onnx"));
     assert_false(rt_str_ends("nnx", ".onnx"));
     assert_true(rt_str_ends("x", ""));
+    assert_true(rt_str_heads("wrn:28-10", "wrn") && rt_str_heads("wrn", "wrn"));
+    assert_false(rt_str_heads("wrn2:1", "wrn") || rt_str_heads("wr", "wrn") || rt_str_heads(":1", "wrn"));
 }
 
 static void test_distance(void **state) {
