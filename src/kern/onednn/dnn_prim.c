@@ -104,11 +104,23 @@ dnnl_primitive_attr_t rt_dnn_attr_create(void) {
 
 /* The library answers with a reference loop, a thousand times slower, where it has nothing else, and calls
  * that success. */
-bool rt_dnn_pd_is_fast(dnnl_primitive_desc_t pd) {
+static bool is_fast(dnnl_primitive_desc_t pd) {
     const char *name = NULL;
     if (dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name) != dnnl_success || !name)
         return false;
     return strncmp(name, "ref", 3) != 0 && !strstr(name, "gemm:ref");
+}
+
+dnnl_primitive_desc_t rt_dnn_pd_made(dnnl_status_t made, dnnl_primitive_desc_t pd, dnnl_primitive_attr_t attr,
+                                     int saved) {
+    rt_dnn_omp_leave(saved);
+    dnnl_primitive_attr_destroy(attr);
+    if (made != dnnl_success)
+        return NULL;
+    if (is_fast(pd))
+        return pd;
+    dnnl_primitive_desc_destroy(pd);
+    return NULL;
 }
 
 dnnl_primitive_desc_t rt_dnn_pd_create(const void *desc, dnnl_primitive_desc_t hint) {
@@ -118,15 +130,8 @@ dnnl_primitive_desc_t rt_dnn_pd_create(const void *desc, dnnl_primitive_desc_t h
         return NULL;
     dnnl_primitive_desc_t pd = NULL;
     int saved = rt_dnn_omp_enter();
-    if (dnnl_primitive_desc_create(&pd, desc, attr, engine, hint) != dnnl_success)
-        pd = NULL;
-    rt_dnn_omp_leave(saved);
-    dnnl_primitive_attr_destroy(attr);
-    if (pd && !rt_dnn_pd_is_fast(pd)) {
-        dnnl_primitive_desc_destroy(pd);
-        pd = NULL;
-    }
-    return pd;
+    dnnl_status_t made = dnnl_primitive_desc_create(&pd, desc, attr, engine, hint);
+    return rt_dnn_pd_made(made, pd, attr, saved);
 }
 
 rt_status rt_dnn_prim_create(rt_dnn_prim **out, size_t *scratch, dnnl_primitive_desc_t pd,

@@ -27,15 +27,8 @@ static dnnl_primitive_desc_t reorder_pd(const rt_problem *p, dnnl_memory_desc_t 
         return NULL;
     dnnl_primitive_desc_t pd = NULL;
     int saved = rt_dnn_omp_enter();
-    if (dnnl_reorder_primitive_desc_create(&pd, src, engine, dst, engine, attr) != dnnl_success)
-        pd = NULL;
-    rt_dnn_omp_leave(saved);
-    dnnl_primitive_attr_destroy(attr);
-    if (pd && !rt_dnn_pd_is_fast(pd)) {
-        dnnl_primitive_desc_destroy(pd);
-        pd = NULL;
-    }
-    return pd;
+    dnnl_status_t made = dnnl_reorder_primitive_desc_create(&pd, src, engine, dst, engine, attr);
+    return rt_dnn_pd_made(made, pd, attr, saved);
 }
 
 static bool supports(const rt_problem *p) {

@@ -55,7 +55,9 @@ bool rt_dnn_md(dnnl_memory_desc_t *out, const dnnl_dim_t dims[4], rt_layout l);
  * the result. */
 dnnl_primitive_desc_t rt_dnn_pd_create(const void *desc, dnnl_primitive_desc_t hint);
 dnnl_primitive_attr_t rt_dnn_attr_create(void); /* user scratchpad; NULL on failure */
-bool rt_dnn_pd_is_fast(dnnl_primitive_desc_t pd);
+/* The end of every creation: gives attr and the threads of rt_dnn_omp_enter back, and refuses references. */
+dnnl_primitive_desc_t rt_dnn_pd_made(dnnl_status_t made, dnnl_primitive_desc_t pd, dnnl_primitive_attr_t attr,
+                                     int saved);
 
 /* The state of a kernel: creates the primitive of pd with nargs tensors, and tells the scratch size. */
 rt_status rt_dnn_prim_create(rt_dnn_prim **out, size_t *scratch, dnnl_primitive_desc_t pd,
