@@ -43,6 +43,10 @@ struct rt_student {
 #include "distill/objectives.def"
 #undef RT_OBJECTIVE
 
+/* A BatchEnsemble's: every member sees every row; the member `index` alone (student_be.c). */
+rt_val rt_be_forward(const rt_student *s, rt_build *b, rt_val x);
+rt_val rt_be_member(const rt_student *s, rt_build *b, rt_val x, rt_val index);
+
 /* Mean over rows of the labels' cross-entropy, or of the Gaussian NLL in regression; labels and targets
  * are tiled to the student's members. */
 rt_val rt_labels_loss(const rt_objective_in *in);

@@ -15,11 +15,11 @@ static void be_prepare(const rt_student *s, rt_build *b) {
     b->member_bn = s->config.member_bn;
 }
 
-static rt_val be_forward(const rt_student *s, rt_build *b, rt_val x) {
+rt_val rt_be_forward(const rt_student *s, rt_build *b, rt_val x) {
     return rt_net_forward(s->net, b, s->members > 1 ? rt_tile_members(b->g, x, s->members) : x);
 }
 
-static rt_val be_member(const rt_student *s, rt_build *b, rt_val x, rt_val index) {
+rt_val rt_be_member(const rt_student *s, rt_build *b, rt_val x, rt_val index) {
     b->pick = index;
     return rt_net_forward(s->net, b, x);
 }
@@ -39,6 +39,6 @@ const rt_student_kind rt_student_batch_ensemble = {
     .many = true,
     .mixes = true,
     .prepare = be_prepare,
-    .forward = be_forward,
-    .member = be_member,
+    .forward = rt_be_forward,
+    .member = rt_be_member,
     .rule = be_rule};

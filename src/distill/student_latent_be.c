@@ -20,15 +20,6 @@ static void latent_prepare(const rt_student *s, rt_build *b) {
     b->shared_bias = true;
 }
 
-static rt_val latent_forward(const rt_student *s, rt_build *b, rt_val x) {
-    return rt_net_forward(s->net, b, s->members > 1 ? rt_tile_members(b->g, x, s->members) : x);
-}
-
-static rt_val latent_member(const rt_student *s, rt_build *b, rt_val x, rt_val index) {
-    b->pick = index;
-    return rt_net_forward(s->net, b, x);
-}
-
 static rt_rule latent_rule(const rt_student *s, rt_role role) {
     if (role == RT_ROLE_FAST)
         return (rt_rule){.grad_scale = s->members, .lr_scale = 1, .decay = -1, .centre = 1};
@@ -47,7 +38,7 @@ const rt_student_kind rt_student_latent_be = {
     .many = true,
     .mixes = true,
     .prepare = latent_prepare,
-    .forward = latent_forward,
-    .member = latent_member,
+    .forward = rt_be_forward,
+    .member = rt_be_member,
     .rule = latent_rule,
     .collapse = latent_collapse};
