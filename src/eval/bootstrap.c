@@ -141,13 +141,6 @@ rt_status rt_eval_bootstrap(const rt_eval_input *in, rt_bootstrap options, rt_in
 
 /* ---- rankings ---- */
 
-static bool all_numbers(const double *score, int64_t n) {
-    for (int64_t i = 0; i < n; i++)
-        if (isnan(score[i]))
-            return false;
-    return true;
-}
-
 /* The rows of either kind, one after the other in `rows`. */
 static void split(plan *p, int32_t *rows, const uint8_t *positive, int64_t n) {
     int64_t at = 0;
@@ -177,7 +170,7 @@ rt_status rt_eval_ranking_bootstrap(const double *score, int nscores, const uint
     RT_TRY_GOTO(rt_calloc(&interval, 3 * (size_t)nscores, sizeof *interval));
     RT_TRY_GOTO(rt_calloc(&rows, (size_t)n, sizeof *rows));
     for (int s = 0; s < nscores; s++) {
-        if (!all_numbers(score + s * n, n))
+        if (rt_any_nan(score + s * n, n))
             continue;
         RT_TRY_GOTO(rt_order_init(&order[used], score + s * n, positive, n));
         used++;
@@ -189,7 +182,7 @@ rt_status rt_eval_ranking_bootstrap(const double *score, int nscores, const uint
     if (used > 0)
         RT_TRY_GOTO(run_plan(&p, options, interval));
     for (int s = 0, u = 0; s < nscores; s++) {
-        if (!all_numbers(score + s * n, n))
+        if (rt_any_nan(score + s * n, n))
             continue;
         out[s] = (rt_ranking_interval){interval[3 * u], interval[3 * u + 1], interval[3 * u + 2]};
         u++;

@@ -39,6 +39,7 @@ typedef struct rt_order {
     uint8_t *positive; /* of these rows */
     uint8_t *last;     /* the last one of its score */
 } rt_order;
+bool rt_any_nan(const double *score, int64_t n);
 /* Scores must be numbers. */
 rt_status rt_order_init(rt_order *o, const double *score, const uint8_t *positive, int64_t n) RT_MUST_CHECK;
 void rt_order_deinit(rt_order *o);

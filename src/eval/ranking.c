@@ -95,7 +95,7 @@ rt_ranking rt_order_ranking(const rt_order *o, const uint16_t *count) {
     return r;
 }
 
-static bool any_nan(const double *score, int64_t n) {
+bool rt_any_nan(const double *score, int64_t n) {
     for (int64_t i = 0; i < n; i++)
         if (isnan(score[i]))
             return true;
@@ -114,7 +114,7 @@ rt_status rt_eval_ranking(const double *score, const uint8_t *positive, int64_t 
     uint16_t *count = NULL;
     rt_status st = RT_OK;
     *out = undefined;
-    if (any_nan(score, n)) {
+    if (rt_any_nan(score, n)) {
         out->reason = "a score is not a number";
         return RT_OK;
     }
@@ -134,7 +134,7 @@ done:
 rt_status rt_eval_roc(const double *score, const uint8_t *positive, int64_t n, rt_roc *out) {
     rt_order o;
     *out = (rt_roc){0};
-    if (any_nan(score, n))
+    if (rt_any_nan(score, n))
         return RT_OK;
     RT_TRY(rt_order_init(&o, score, positive, n));
     int64_t positives = 0, tp = 0, fp = 0;
@@ -188,7 +188,7 @@ rt_status rt_eval_rejection(const double *score, const uint8_t *wrong, int64_t n
     rt_status st = RT_OK;
     for (int i = 0; i < RT_CURVE_POINTS; i++)
         curve[i] = NAN;
-    if (n < 1 || any_nan(score, n))
+    if (n < 1 || rt_any_nan(score, n))
         return RT_OK;
     RT_TRY_GOTO(rt_order_init(&o, score, wrong, n));
     RT_TRY_GOTO(rt_calloc(&errors, (size_t)n + 1, sizeof *errors));
