@@ -138,15 +138,6 @@ done:
     return st;
 }
 
-static rt_status write_config(const rt_config *c, const rt_run_dir *dir) {
-    rt_str text;
-    rt_str_init(&text);
-    rt_config_write(c, RT_VERB_AVERAGE, &text);
-    rt_status st = rt_run_dir_write(dir, "config.yaml", &text);
-    rt_str_deinit(&text);
-    return st;
-}
-
 static rt_status write_metrics(rt_average *a, const rt_run_dir *dir, const rt_average_result *r,
                                double started) {
     rt_str text;
@@ -182,7 +173,7 @@ static rt_status write_run(rt_average *a, rt_average_result *r, double started) 
     RT_TRY(rt_run_dir_open(&dir, a->c->out, false, a->c->force));
     rt_status st;
     RT_TRY_GOTO(rt_run_dir_clear(&dir));
-    RT_TRY_GOTO(write_config(a->c, &dir));
+    RT_TRY_GOTO(rt_run_dir_write_config(&dir, a->c, RT_VERB_AVERAGE));
     RT_TRY_GOTO(rt_run_dir_file(&dir, "pictures", &pictures));
     RT_TRY_GOTO(rt_dir_make(pictures));
     RT_TRY_GOTO(save_model(a, &dir));

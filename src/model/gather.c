@@ -85,19 +85,15 @@ static rt_status copy_run(gather *g, const char *run, int *at) {
 
 static rt_status write_config(const gather *g, const char *run) {
     rt_config c;
-    rt_str text;
     char *path = NULL;
     rt_status st;
-    rt_str_init(&text);
     RT_TRY(rt_config_init(&c));
     RT_TRY_GOTO(rt_path_join(&path, run, "config.yaml"));
     RT_TRY_GOTO(rt_config_load(&c, RT_VERB_TRAIN | RT_VERB_DISTILL, path));
     c.members = g->members;
-    rt_config_write(&c, RT_VERB_TRAIN, &text);
-    st = rt_run_dir_write(&g->dir, "config.yaml", &text);
+    st = rt_run_dir_write_config(&g->dir, &c, RT_VERB_TRAIN);
 done:
     rt_free(path);
-    rt_str_deinit(&text);
     rt_config_deinit(&c);
     return st;
 }

@@ -34,6 +34,8 @@ rt_status rt_run_dir_write(const rt_run_dir *d, const char *name, const rt_str *
 /* The same of a JSON object, such as metrics.json: all begin alike. What is between the two is the writer's. */
 void rt_run_json_begin(rt_json *j, rt_str *text);
 rt_status rt_run_json_end(rt_json *j, const rt_run_dir *d, const char *name) RT_MUST_CHECK;
+rt_status rt_run_dir_write_config(const rt_run_dir *d, const rt_config *c, unsigned verb)
+    RT_MUST_CHECK; /* config.yaml, what the verb knows */
 rt_status rt_run_dir_remove(const rt_run_dir *d, const char *name) RT_MUST_CHECK; /* absent is fine */
 
 /* ---- which rows are for testing and validation (splits.c) ---- */

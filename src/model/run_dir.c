@@ -230,6 +230,15 @@ rt_status rt_run_json_end(rt_json *j, const rt_run_dir *d, const char *name) {
     return rt_run_dir_write(d, name, j->out);
 }
 
+rt_status rt_run_dir_write_config(const rt_run_dir *d, const rt_config *c, unsigned verb) {
+    rt_str text;
+    rt_str_init(&text);
+    rt_config_write(c, verb, &text);
+    rt_status st = rt_run_dir_write(d, "config.yaml", &text);
+    rt_str_deinit(&text);
+    return st;
+}
+
 rt_status rt_run_dir_remove(const rt_run_dir *d, const char *name) {
     char *path;
     RT_TRY(rt_run_dir_file(d, name, &path));
