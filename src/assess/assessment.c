@@ -11,21 +11,6 @@ enum { METRICS_MAX_BYTES = 64 << 20 };
 
 /* ---- what a run is ---- */
 
-/* A text inside a piece of the model's metadata, which is JSON; NULL if absent. */
-static rt_status meta_text(rt_assessment *a, const rt_model *m, const char *meta, const char *key,
-                           const char **out) {
-    const char *text = rt_model_meta(m, meta), *value;
-    rt_jdoc *doc = NULL;
-    rt_status st = RT_OK;
-    *out = NULL;
-    if (text)
-        st = rt_jdoc_parse(&doc, text, strlen(text), meta);
-    if (doc && rt_jval_str(rt_jval_get(rt_jdoc_root(doc), key), &value))
-        st = rt_arena_strdup(&a->text, out, value);
-    rt_jdoc_destroy(&doc);
-    return st == RT_E_INPUT ? RT_OK : st;
-}
-
 /* metrics.json of a run, rt_alloc'ed; *text NULL: there is none. */
 static rt_status read_metrics(const char *run, char **path, uint8_t **text, size_t *n) {
     char *dir = NULL;
@@ -64,7 +49,7 @@ static rt_status training_seconds(const char *run, double *seconds) {
 /* Networks trained on labels alone were made by `train`. */
 static rt_status find_method(rt_assessment *a, const rt_model *m) {
     const char *method = rt_model_meta(m, "method"), *teacher;
-    RT_TRY(meta_text(a, m, "provenance", "teacher_sha256", &teacher));
+    RT_TRY(rt_model_meta_text(m, "provenance", "teacher_sha256", &a->text, &teacher));
     if (!method || (strcmp(method, rt_method_plain()->name) == 0 && !teacher))
         method = "train";
     return rt_arena_strdup(&a->text, &a->info.method, method);
@@ -76,7 +61,7 @@ static rt_status describe(rt_assessment *a, const rt_subject *u) {
     const rt_assess_call *s = u->s;
     RT_TRY(rt_arena_strdup(&a->text, &i->run, u->name));
     RT_TRY(rt_arena_strdup(&a->text, &i->arch, rt_net_config(rt_model_net(m))->spec));
-    RT_TRY(meta_text(a, m, "student", "spec", &i->student));
+    RT_TRY(rt_model_meta_text(m, "student", "spec", &a->text, &i->student));
     if (!i->student)
         i->student = rt_method_last(rt_method_plain())->student;
     RT_TRY(find_method(a, m));

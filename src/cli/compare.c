@@ -134,15 +134,14 @@ done:
 /* A text inside a piece of the model's metadata, which is JSON. */
 static rt_status put_meta(pairs *p, const char *key, int which, const rt_model *m, const char *meta,
                           const char *member) {
-    const char *text = rt_model_meta(m, meta), *value;
-    rt_jdoc *doc = NULL;
-    rt_status st = RT_OK;
-    if (text)
-        st = rt_jdoc_parse(&doc, text, strlen(text), meta);
-    if (doc && rt_jval_str(rt_jval_get(rt_jdoc_root(doc), member), &value))
+    rt_arena arena;
+    const char *value;
+    rt_arena_init(&arena);
+    rt_status st = rt_model_meta_text(m, meta, member, &arena, &value);
+    if (value)
         st = put(p, key, which, value);
-    rt_jdoc_destroy(&doc);
-    return st == RT_E_INPUT ? RT_OK : st;
+    rt_arena_deinit(&arena);
+    return st;
 }
 
 static rt_status read_network(comparison *m, int which) {

@@ -201,19 +201,29 @@ const char *rt_model_meta(const rt_model *m, const char *key) {
     return NULL;
 }
 
+rt_status rt_model_meta_text(const rt_model *m, const char *meta, const char *key, rt_arena *arena,
+                             const char **out) {
+    const char *text = rt_model_meta(m, meta), *value;
+    rt_jdoc *doc = NULL;
+    rt_status st = RT_OK;
+    *out = NULL;
+    if (text)
+        st = rt_jdoc_parse(&doc, text, strlen(text), meta);
+    if (doc && rt_jval_str(rt_jval_get(rt_jdoc_root(doc), key), &value))
+        st = rt_arena_strdup(arena, out, value);
+    rt_jdoc_destroy(&doc);
+    return st == RT_E_INPUT ? RT_OK : st; /* what is no JSON says nothing */
+}
+
 /* Does its provenance have this value under this key? */
 static rt_status comes_from(const rt_model *m, const char *key, const char *value, bool *out) {
-    const char *text = rt_model_meta(m, "provenance"), *known;
-    rt_jdoc *doc = NULL;
-    *out = false;
-    if (!text)
-        return RT_OK;
-    const rt_status st = rt_jdoc_parse(&doc, text, strlen(text), "provenance");
-    if (st == RT_OK)
-        *out = rt_jval_str(rt_jval_get(rt_jdoc_root(doc), key), &known) && strcmp(known, value) == 0;
-    rt_jdoc_destroy(&doc);
-    return st == RT_E_INPUT ? RT_OK
-                            : st; /* what cannot be read names nothing; what did not fit is not known */
+    rt_arena arena;
+    const char *known;
+    rt_arena_init(&arena);
+    const rt_status st = rt_model_meta_text(m, "provenance", key, &arena, &known);
+    *out = known && strcmp(known, value) == 0;
+    rt_arena_deinit(&arena);
+    return st;
 }
 
 rt_status rt_model_trained_on(const rt_model *m, const char *hash, bool *out) {

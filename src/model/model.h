@@ -8,6 +8,7 @@
 #ifndef RT_MODEL_MODEL_H
 #define RT_MODEL_MODEL_H
 
+#include "base/arena.h"
 #include "data/data.h"
 #include "distill/distill.h"
 #include "eval/decision.h"
@@ -45,6 +46,9 @@ int64_t rt_model_floats(const rt_model *m);  /* of one network */
 const float *rt_model_block(const rt_model *m, int network);
 const char *rt_model_class_name(const rt_model *m, int64_t k);
 const char *rt_model_meta(const rt_model *m, const char *key); /* provenance; NULL if absent */
+/* A text inside a piece of provenance, which is JSON; NULL if absent. */
+rt_status rt_model_meta_text(const rt_model *m, const char *meta, const char *key, rt_arena *arena,
+                             const char **out) RT_MUST_CHECK;
 rt_data_like rt_model_like(const rt_model *m); /* to open data for it; borrowed */
 /* Is that data's hash in its provenance? */
 rt_status rt_model_trained_on(const rt_model *m, const char *hash, bool *out) RT_MUST_CHECK;
