@@ -4,42 +4,26 @@
  */
 #include "base/alloc.h"
 #include "base/rng.h"
-#include "support/tmpdir.h"
+#include "support/flags.h"
+#include "support/root.h"
 #include "train/train_int.h"
-#include <math.h>
-#include <setjmp.h>
-#include <cmocka.h>
 
-static tmpdir dir;
 static char far[600], heavy[600], few[600];
-
-typedef struct flag {
-    const char *key, *value;
-} flag;
-
-static void expect(rt_status got, rt_status want) {
-    if (got != want)
-        fail_msg("status %d, wanted %d: %s", (int)got, (int)want, got == RT_OK ? "" : rt_error_text());
-}
 
 static rt_train_result run(const char *name, const flag *f) {
     rt_config c;
     rt_train_result r;
-    expect(rt_config_init(&c), RT_OK);
-    for (; f->key; f++)
-        expect(rt_config_set(&c, RT_VERB_TRAIN, f->key, f->value, f->key, false), RT_OK);
-    expect(rt_config_set(&c, RT_VERB_TRAIN, "out", tmpdir_path(&dir, name), "out", false), RT_OK);
-    expect(rt_config_set(&c, RT_VERB_TRAIN, "threads", "1", "threads", false), RT_OK);
-    const rt_status st = rt_train_run(&c, NULL, &r);
-    rt_config_deinit(&c);
-    expect(st, RT_OK);
+    configure(&c, RT_VERB_TRAIN, f);
+    set_flag(&c, RT_VERB_TRAIN, "out", in_root(name));
+    set_flag(&c, RT_VERB_TRAIN, "threads", "1");
+    OK(run_config(&c, RT_VERB_TRAIN, &r));
     return r;
 }
 
 /* y = centre + spread (a linear part, a bend and noise); heavy: its exponential. */
 static void write_table(char spec[600], const char *name, int rows, double centre, double spread, bool tail) {
     const rt_rng r = rt_rng_make(5, RT_RNG_TEST, (uint64_t)rows, 0);
-    FILE *f = fopen(tmpdir_path(&dir, name), "w");
+    FILE *f = fopen(in_root(name), "w");
     assert_non_null(f);
     fprintf(f, "a,b,c,y\n");
     for (int i = 0; i < rows; i++) {
@@ -51,22 +35,15 @@ static void write_table(char spec[600], const char *name, int rows, double centr
                 centre + spread * (tail ? exp(2 * y) : y));
     }
     fclose(f);
-    snprintf(spec, 600, "csv:%s,target=y,task=regression", tmpdir_path(&dir, name));
+    snprintf(spec, 600, "csv:%s,target=y,task=regression", in_root(name));
 }
 
 static int set_up(void **state) {
-    (void)state;
-    if (!tmpdir_make(&dir))
+    if (make_root(state) != 0)
         return -1;
     write_table(far, "far.csv", 3000, 450, 17, false);
     write_table(heavy, "heavy.csv", 1500, 0, 1, true);
     write_table(few, "few.csv", 150, 3, 2, false);
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    tmpdir_remove(&dir);
     return 0;
 }
 
@@ -77,7 +54,7 @@ static double share_of_error(const char *name, const char *data) {
     rt_pool *pool;
     float *y;
     double error = 0, sum = 0, square = 0;
-    expect(rt_model_load(&m, tmpdir_path(&dir, name)), RT_OK);
+    expect(rt_model_load(&m, in_root(name)), RT_OK);
     expect(rt_dataset_open(&d, data, (rt_data_options){.seed = 1}), RT_OK);
     expect(rt_pool_create(&pool, 1), RT_OK);
     const rt_part *p = rt_dataset_test(d);
@@ -124,7 +101,7 @@ static bool holds(const char *name, const char *file, const char *words) {
     uint8_t *text;
     size_t n;
     snprintf(path, sizeof path, "%s/%s", name, file);
-    expect(rt_file_read(tmpdir_path(&dir, path), 1 << 22, &text, &n), RT_OK);
+    expect(rt_file_read(in_root(path), 1 << 22, &text, &n), RT_OK);
     const bool found = strstr((const char *)text, words) != NULL;
     rt_free(text);
     return found;
@@ -204,5 +181,5 @@ static void test_rises(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_regressions), cmocka_unit_test(test_doubts),
                                        cmocka_unit_test(test_rises)};
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, remove_root);
 }

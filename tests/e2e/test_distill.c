@@ -12,20 +12,9 @@
 #include "io/io.h"
 #include "model/model.h"
 #include "model/run.h"
+#include "support/flags.h"
+#include "support/root.h"
 #include "train/train.h"
-#include <math.h>
-#include <setjmp.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-#include <cmocka.h>
-
-static char root[64];
-
-typedef struct flag {
-    const char *key, *value;
-} flag;
 
 static const flag COMMON[] = {{"data", "spiral:n=40,noise=0.2,arms=3"},
                               {"epochs", "2"},
@@ -36,46 +25,28 @@ static const flag COMMON[] = {{"data", "spiral:n=40,noise=0.2,arms=3"},
                               {"checkpoint-every", "0"},
                               {NULL, NULL}};
 
-/* Path in the test's directory; a ring of a few. */
-static const char *at(const char *name) {
-    static char path[8][192];
-    static int turn;
-    turn = (turn + 1) % 8;
-    snprintf(path[turn], sizeof path[turn], "%s/%s", root, name);
-    return path[turn];
-}
-
-static void expect(rt_status got, rt_status want) {
-    if (got != want)
-        fail_msg("status %d, wanted %d: %s", (int)got, (int)want, got == RT_OK ? "" : rt_error_text());
-}
-
 /* Later flags win; "@name" is a path in the test's directory, "logits:@name" too. */
-static void set_flags(rt_config *c, unsigned verb, const flag *f) {
-    char value[256];
+static void set_places(rt_config *c, unsigned verb, const flag *f) {
+    char value[1200];
     for (; f && f->key; f++) {
         snprintf(value, sizeof value, "%s", f->value);
         const char *mark = strchr(f->value, '@');
         if (mark)
-            snprintf(value, sizeof value, "%.*s%s", (int)(mark - f->value), f->value, at(mark + 1));
-        expect(rt_config_set(c, verb, f->key, value, f->key, false), RT_OK);
+            snprintf(value, sizeof value, "%.*s%s", (int)(mark - f->value), f->value, in_root(mark + 1));
+        set_flag(c, verb, f->key, value);
     }
 }
 
 static rt_status run(unsigned verb, const char *name, const flag *a, const flag *b, const flag *d,
                      rt_train_result *out) {
     rt_config c;
-    rt_train_result local;
-    expect(rt_config_init(&c), RT_OK);
-    set_flags(&c, verb, COMMON);
-    set_flags(&c, verb, a);
-    set_flags(&c, verb, b);
-    set_flags(&c, verb, d);
-    set_flags(&c, verb, (flag[]){{"out", at(name)}, {NULL, NULL}});
-    rt_status st = verb == RT_VERB_TRAIN ? rt_train_run(&c, NULL, out ? out : &local)
-                                         : rt_distill_run(&c, NULL, out ? out : &local);
-    rt_config_deinit(&c);
-    return st;
+    OK(rt_config_init(&c));
+    set_places(&c, verb, COMMON);
+    set_places(&c, verb, a);
+    set_places(&c, verb, b);
+    set_places(&c, verb, d);
+    set_places(&c, verb, (flag[]){{"out", in_root(name)}, {NULL, NULL}});
+    return run_config(&c, verb, out);
 }
 
 static void file_hash(const char *run_name, const char *file, char hex[65]) {
@@ -84,7 +55,7 @@ static void file_hash(const char *run_name, const char *file, char hex[65]) {
     size_t n;
     rt_sha256 sha;
     snprintf(name, sizeof name, "%s/%s", run_name, file);
-    expect(rt_file_read(at(name), 1 << 24, &data, &n), RT_OK);
+    expect(rt_file_read(in_root(name), 1 << 24, &data, &n), RT_OK);
     rt_sha256_init(&sha);
     rt_sha256_update(&sha, data, n);
     rt_sha256_final(&sha, digest);
@@ -104,8 +75,8 @@ static void same_file(const char *a, const char *b, const char *file) {
 static double distance(const char *a, const char *b) {
     rt_model *ma, *mb;
     double worst = 0;
-    expect(rt_model_load(&ma, at(a)), RT_OK);
-    expect(rt_model_load(&mb, at(b)), RT_OK);
+    expect(rt_model_load(&ma, in_root(a)), RT_OK);
+    expect(rt_model_load(&mb, in_root(b)), RT_OK);
     assert_int_equal(rt_model_networks(ma), rt_model_networks(mb));
     const int64_t n = rt_params_floats(rt_model_params(ma));
     assert_int_equal(n, rt_params_floats(rt_model_params(mb)));
@@ -121,7 +92,7 @@ static const flag TEACHER[] = {{"arch", "mlp:8"}, {"members", "3"}, {NULL, NULL}
 
 /* A table of numbers in [0, 1]: as good as pictures for a perturbation. */
 static void write_tables(void) {
-    FILE *f = fopen(at("unit.csv"), "w"), *g = fopen(at("line.csv"), "w");
+    FILE *f = fopen(in_root("unit.csv"), "w"), *g = fopen(in_root("line.csv"), "w");
     assert_true(f && g);
     fprintf(f, "a,b,c,y\n");
     fprintf(g, "a,b,y\n");
@@ -135,15 +106,13 @@ static void write_tables(void) {
 }
 
 static const char *expand(const char *spec) {
-    static char text[200];
-    snprintf(text, sizeof text, "%.*s%s", (int)(strchr(spec, '@') - spec), spec, at(strchr(spec, '@') + 1));
+    static char text[1200];
+    snprintf(text, sizeof text, "%.*s%s", (int)(strchr(spec, '@') - spec), spec, in_root(strchr(spec, '@') + 1));
     return text;
 }
 
 static int set_up(void **state) {
-    (void)state;
-    strcpy(root, "/tmp/rt-distill-XXXXXX");
-    if (!mkdtemp(root))
+    if (make_root(state) != 0)
         return -1;
     write_tables();
     expect(run(RT_VERB_TRAIN, "teacher", TEACHER, NULL, NULL, NULL), RT_OK);
@@ -154,13 +123,6 @@ static int set_up(void **state) {
                (flag[]){{"data", "csv:@line.csv,target=y,task=regression"}, {NULL, NULL}}, NULL, NULL),
            RT_OK);
     return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", root);
-    return system(command);
 }
 
 /* ---- every preset ---- */
@@ -215,7 +177,7 @@ static void test_presets_run(void **state) {
         print_message("%s\n", presets[i].name);
         expect(run(RT_VERB_DISTILL, presets[i].name, presets[i].more, NULL, NULL, &r), RT_OK);
         assert_true(isfinite(r.train_loss) && isfinite(r.valid_loss) && r.steps > 0);
-        expect(rt_model_load(&m, at(presets[i].name)), RT_OK);
+        expect(rt_model_load(&m, in_root(presets[i].name)), RT_OK);
         rt_model_destroy(&m);
     }
 }
@@ -256,7 +218,7 @@ static void read_logits(const char *run_name, const char *data, rt_npy *out, rt_
     rt_model *m;
     rt_dataset *d;
     rt_pool *pool;
-    expect(rt_model_load(&m, at(run_name)), RT_OK);
+    expect(rt_model_load(&m, in_root(run_name)), RT_OK);
     expect(rt_dataset_open(&d, data, (rt_data_options){.seed = 1}), RT_OK);
     expect(rt_pool_create(&pool, 2), RT_OK);
     const rt_part *p = rt_dataset_train(d);
@@ -272,7 +234,7 @@ static void store_logits(const char *run_name, const char *data, const char *fil
     rt_npy a = {0};
     rt_shape s;
     read_logits(run_name, data, &a, &s);
-    expect(rt_npy_write(at(file), RT_DTYPE_F32, &s, a.data), RT_OK);
+    expect(rt_npy_write(in_root(file), RT_DTYPE_F32, &s, a.data), RT_OK);
     rt_npy_deinit(&a);
 }
 
@@ -281,7 +243,7 @@ static void store_logits(const char *run_name, const char *data, const char *fil
 static void test_stored_teacher(void **state) {
     (void)state;
     store_logits("teacher", "spiral:n=40,noise=0.2,arms=3", "logits.npy");
-    char data[256];
+    char data[1200];
     snprintf(data, sizeof data, "%s", expand("csv:@line.csv,target=y,task=regression"));
     store_logits("line-teacher", data, "line.npy");
     static const flag arch[] = {{"arch", "mlp:8"}, {NULL, NULL}};
@@ -324,9 +286,9 @@ static void test_cache(void **state) {
         {"teacher", "@teacher"}, {"method", "kd"}, {"cache", "@cache"}, {"force", "true"}, {NULL, NULL}};
     expect(run(RT_VERB_DISTILL, "cached", way, NULL, NULL, NULL), RT_OK);
     same_file("kd", "cached", "model.safetensors");
-    expect(rt_dir_list(at("cache"), &names, &n), RT_OK);
+    expect(rt_dir_list(in_root("cache"), &names, &n), RT_OK);
     assert_int_equal(n, 2);
-    snprintf(path, sizeof path, "%s/%s", at("cache"), names[0]);
+    snprintf(path, sizeof path, "%s/%s", in_root("cache"), names[0]);
     rt_names_free(names, n);
     rt_npy a;
     expect(rt_npy_read(&a, path, 1 << 20), RT_OK);
@@ -378,7 +340,7 @@ static void test_equal_teachers(void **state) {
     for (int64_t r = 0; r < s.d[0]; r++)
         for (int m = 1; m < 3; m++)
             memcpy(v + (r * 3 + m) * 3, v + r * 3 * 3, 3 * sizeof *v);
-    expect(rt_npy_write(at("equal.npy"), RT_DTYPE_F32, &s, v), RT_OK);
+    expect(rt_npy_write(in_root("equal.npy"), RT_DTYPE_F32, &s, v), RT_OK);
     rt_npy_deinit(&a);
     expect(
         run(RT_VERB_DISTILL, "equal", SGD,
@@ -406,10 +368,10 @@ static void test_equal_teachers(void **state) {
 static void test_collapse(void **state) {
     (void)state;
     rt_model *m, *before;
-    expect(rt_model_load(&m, at("latent-be")), RT_OK);
+    expect(rt_model_load(&m, in_root("latent-be")), RT_OK);
     assert_string_equal(rt_student_spec(rt_model_student(m)), "single");
     assert_int_equal(rt_model_members(m), 1);
-    expect(rt_model_load(&before, at("latent-be/members.safetensors")), RT_OK);
+    expect(rt_model_load(&before, in_root("latent-be/members.safetensors")), RT_OK);
     assert_string_equal(rt_student_spec(rt_model_student(before)), "latent-be:3");
     assert_int_equal(rt_model_members(before), 3);
     rt_student *s;
@@ -444,7 +406,7 @@ static void test_log(void **state) {
         uint8_t *text;
         size_t n;
         snprintf(name, sizeof name, "%s/log.jsonl", table[i].run);
-        expect(rt_file_read(at(name), 1 << 20, &text, &n), RT_OK);
+        expect(rt_file_read(in_root(name), 1 << 20, &text, &n), RT_OK);
         for (int k = 0; k < 5 && table[i].keys[k]; k++)
             if (!strstr((const char *)text, table[i].keys[k]))
                 fail_msg("%s: no %s in the log", table[i].run, table[i].keys[k]);
@@ -471,7 +433,7 @@ static void test_keeps_cold_weights(void **state) {
                             {NULL, NULL}},
                    (flag[]){{"lr", rates[lr]}, {NULL, NULL}}, NULL, NULL),
                RT_OK);
-        expect(rt_file_read(at("cold/metrics.json"), 1 << 20, &text, &n), RT_OK);
+        expect(rt_file_read(in_root("cold/metrics.json"), 1 << 20, &text, &n), RT_OK);
         expect(rt_jdoc_parse(&doc, (const char *)text, n, "metrics.json"), RT_OK);
         assert_true(
             rt_jval_i64(rt_jval_get(rt_jval_at(rt_jval_get(rt_jdoc_root(doc), "kept"), 0), "epoch"), &epoch));
@@ -489,10 +451,10 @@ static void bad_logits(void) {
     read_logits("teacher", "spiral:n=40,noise=0.2,arms=3", &a, &s);
     float *v = (float *)(void *)a.data;
     rt_shape fewer = rt_shape3(s.d[0] - 1, s.d[1], s.d[2]), wider = rt_shape3(s.d[0] / 2, s.d[1], s.d[2] * 2);
-    expect(rt_npy_write(at("short.npy"), RT_DTYPE_F32, &fewer, v), RT_OK);
-    expect(rt_npy_write(at("wide.npy"), RT_DTYPE_F32, &wider, v), RT_OK);
+    expect(rt_npy_write(in_root("short.npy"), RT_DTYPE_F32, &fewer, v), RT_OK);
+    expect(rt_npy_write(in_root("wide.npy"), RT_DTYPE_F32, &wider, v), RT_OK);
     v[(5 * 3 + 2) * 3 + 1] = NAN;
-    expect(rt_npy_write(at("nan.npy"), RT_DTYPE_F32, &s, v), RT_OK);
+    expect(rt_npy_write(in_root("nan.npy"), RT_DTYPE_F32, &s, v), RT_OK);
     rt_npy_deinit(&a);
 }
 
@@ -559,7 +521,7 @@ static void test_refusals(void **state) {
         if (st != table[i].status || !strstr(rt_error_text(), table[i].say))
             fail_msg("case %d: status %d, wanted %d and \"%s\": %s", (int)i, (int)st, (int)table[i].status,
                      table[i].say, st == RT_OK ? "it ran" : rt_error_text());
-        assert_false(rt_dir_exists(at("refused")));
+        assert_false(rt_dir_exists(in_root("refused")));
     }
 }
 
@@ -576,7 +538,7 @@ static void test_teacher_changes(void **state) {
     expect(run(RT_VERB_DISTILL, "changing", way, (flag[]){{"resume", "true"}, {NULL, NULL}}, NULL, NULL),
            RT_E_INPUT);
     assert_non_null(strstr(rt_error_text(), "other data"));
-    assert_int_equal(unlink(at("second/member-001.safetensors")), 0);
+    assert_int_equal(unlink(in_root("second/member-001.safetensors")), 0);
     expect(run(RT_VERB_DISTILL, "changing", way, (flag[]){{"force", "true"}, {NULL, NULL}}, NULL, NULL),
            RT_E_INPUT);
     assert_non_null(strstr(rt_error_text(), "member files"));
@@ -592,7 +554,7 @@ static void test_students_on_labels(void **state) {
                    (flag[]){{"arch", "mlp:8"}, {"student", students[i]}, {"force", "true"}, {NULL, NULL}},
                    NULL, NULL, NULL),
                RT_OK);
-        expect(rt_model_load(&m, at("labels")), RT_OK);
+        expect(rt_model_load(&m, in_root("labels")), RT_OK);
         assert_int_equal(rt_model_members(m), i < 2 ? 3 : 1);
         rt_model_destroy(&m);
     }
@@ -652,7 +614,7 @@ static int64_t metric(const char *file, const char *key) {
     size_t n;
     rt_jdoc *doc;
     int64_t value = -1;
-    expect(rt_file_read(at(file), 1 << 20, &text, &n), RT_OK);
+    expect(rt_file_read(in_root(file), 1 << 20, &text, &n), RT_OK);
     expect(rt_jdoc_parse(&doc, (const char *)text, n, file), RT_OK);
     assert_true(rt_jval_i64(rt_jval_get(rt_jdoc_root(doc), key), &value));
     rt_jdoc_destroy(&doc);
@@ -671,7 +633,7 @@ static void check_hyper_rows(void) {
     char file[64];
     int retrained = 0;
     expect(rt_config_init(&c), RT_OK);
-    expect(rt_config_load(&c, RT_VERB_TRAIN, at("hyper/config.yaml")), RT_OK);
+    expect(rt_config_load(&c, RT_VERB_TRAIN, in_root("hyper/config.yaml")), RT_OK);
     expect(rt_dataset_open(&d, c.data, (rt_data_options){.seed = (uint64_t)c.seed, .limit = c.limit}), RT_OK);
     const int64_t all = rt_dataset_train(d)->n;
     expect(rt_split_rows(&c, d, &train, &valid), RT_OK);
@@ -687,7 +649,7 @@ static void check_hyper_rows(void) {
     rt_subset_deinit(&valid);
     for (int i = 0; i < 4; i++) {
         snprintf(file, sizeof file, "%s/metrics.json", dirs[i]);
-        if (!rt_dir_exists(at(dirs[i])))
+        if (!rt_dir_exists(in_root(dirs[i])))
             continue;
         retrained++;
         assert_int_equal(metric(file, "train_rows"), all);
@@ -707,10 +669,10 @@ static void test_hyper(void **state) {
     size_t n;
     expect(run(RT_VERB_TRAIN, "hyper", HYPER, NULL, NULL, &r), RT_OK);
     assert_true(r.members >= 1 && isfinite(r.valid_loss));
-    expect(rt_model_load(&m, at("hyper")), RT_OK);
+    expect(rt_model_load(&m, in_root("hyper")), RT_OK);
     assert_int_equal(rt_model_members(m), r.members);
     rt_model_destroy(&m);
-    expect(rt_file_read(at("hyper/hyper.json"), 1 << 20, &text, &n), RT_OK);
+    expect(rt_file_read(in_root("hyper/hyper.json"), 1 << 20, &text, &n), RT_OK);
     rt_jdoc *doc;
     expect(rt_jdoc_parse(&doc, (const char *)text, n, "hyper.json"), RT_OK);
     rt_jval all = rt_jval_get(rt_jdoc_root(doc), "candidates"),
@@ -747,7 +709,7 @@ static void test_hyper(void **state) {
            RT_E_USAGE);
     expect(run(RT_VERB_TRAIN, "hyper-3", HYPER, (flag[]){{"members", "5"}, {NULL, NULL}}, NULL, NULL),
            RT_E_USAGE);
-    assert_false(rt_dir_exists(at("hyper-3")));
+    assert_false(rt_dir_exists(in_root("hyper-3")));
 }
 
 int main(void) {
@@ -768,5 +730,5 @@ int main(void) {
         cmocka_unit_test(test_failing_allocations),
         cmocka_unit_test(test_hyper),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, remove_root);
 }

@@ -2,44 +2,24 @@
  * test_init_match.c - a BatchEnsemble student started at renumbered copies of one network: as they are, no shared
  * kernel fits them; matched, the fit is exact, and every member is the network.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include "../support/tmpdir.h"
 #include "align/align.h"
 #include "base/alloc.h"
 #include "base/file.h"
 #include "config/config.h"
 #include "model/model.h"
+#include "support/flags.h"
+#include "support/root.h"
 #include "train/train.h"
 #include <math.h>
 
-static tmpdir root;
 enum { MEMBERS = 3 };
-
-#define OK(expr)                                                                                             \
-    do {                                                                                                     \
-        if ((expr) != RT_OK)                                                                                 \
-            fail_msg("%s", rt_error_text());                                                                 \
-    } while (0)
-
-typedef struct flag {
-    const char *key, *value;
-} flag;
 
 static void run(unsigned verb, const char *name, const flag *flags) {
     rt_config c;
-    rt_train_result r;
-    OK(rt_config_init(&c));
-    for (; flags->key; flags++)
-        OK(rt_config_set(&c, verb, flags->key, flags->value, flags->key, false));
-    OK(rt_config_set(&c, verb, "data", "spiral:n=60,noise=0.2", "data", false));
-    OK(rt_config_set(&c, verb, "out", tmpdir_path(&root, name), "out", false));
-    OK(verb == RT_VERB_TRAIN ? rt_train_run(&c, NULL, &r) : rt_distill_run(&c, NULL, &r));
-    rt_config_deinit(&c);
+    configure(&c, verb, flags);
+    set_flag(&c, verb, "data", "spiral:n=60,noise=0.2");
+    set_flag(&c, verb, "out", in_root(name));
+    OK(run_config(&c, verb, NULL));
 }
 
 /* The members of the run become renumbered copies of the first. */
@@ -50,7 +30,7 @@ static void plant(const char *name) {
     rt_symmetry sym;
     int64_t *perm;
     char path[700];
-    OK(rt_model_load(&m, tmpdir_path(&root, name)));
+    OK(rt_model_load(&m, in_root(name)));
     OK(rt_params_create(&params));
     OK(rt_student_create(&student, rt_student_get_config(rt_model_student(m)), params));
     OK(rt_symmetry_find(&sym, rt_student_net(student), params));
@@ -58,7 +38,7 @@ static void plant(const char *name) {
     for (int i = 1; i < MEMBERS; i++) {
         rt_perm_random(&sym, perm, rt_rng_make(3, RT_RNG_TEST, (uint64_t)i, 0));
         rt_perm_apply(&sym, params, rt_model_weights(m, i), rt_model_block(m, 0), perm);
-        snprintf(path, sizeof path, "%s/member-%03d.safetensors", tmpdir_path(&root, name), i);
+        snprintf(path, sizeof path, "%s/member-%03d.safetensors", in_root(name), i);
         OK(rt_model_save(m, i, path, &(rt_provenance){.method = "test", .of = MEMBERS}));
     }
     rt_free(perm);
@@ -75,7 +55,7 @@ static double logged(const char *name, const char *key) {
     rt_jdoc *doc;
     double v = NAN;
     snprintf(file, sizeof file, "%s/log.jsonl", name);
-    OK(rt_file_read(tmpdir_path(&root, file), 1 << 20, &text, &n));
+    OK(rt_file_read(in_root(file), 1 << 20, &text, &n));
     OK(rt_jdoc_parse(&doc, (const char *)text, strcspn((const char *)text, "\n"), file));
     rt_jval_f64(rt_jval_get(rt_jdoc_root(doc), key), &v);
     rt_jdoc_destroy(&doc);
@@ -89,7 +69,7 @@ static void renumbered_copies_fit_exactly(void **state) {
         (const flag[]){{"arch", "mlp:12,10"}, {"members", "3"}, {"epochs", "3"}, {NULL, NULL}});
     plant("teacher");
     char teacher[700];
-    snprintf(teacher, sizeof teacher, "%s", tmpdir_path(&root, "teacher"));
+    snprintf(teacher, sizeof teacher, "%s", in_root("teacher"));
     for (int match = 0; match < 2; match++)
         run(RT_VERB_DISTILL, match ? "matched" : "plain",
             (const flag[]){{"teacher", teacher},
@@ -112,7 +92,7 @@ static void renumbered_copies_fit_exactly(void **state) {
     OK(rt_dataset_open(&d, "spiral:n=60,noise=0.2", (rt_data_options){.seed = 1}));
     const rt_part *rows = rt_dataset_test(d);
     OK(rt_model_load(&t, teacher));
-    OK(rt_model_load(&s, tmpdir_path(&root, "matched")));
+    OK(rt_model_load(&s, in_root("matched")));
     OK(rt_calloc(&want, (size_t)(rows->n * MEMBERS * 3), sizeof *want));
     OK(rt_calloc(&got, (size_t)(rows->n * MEMBERS * 3), sizeof *got));
     OK(rt_model_predict(t, rows, pool, want, NULL));
@@ -127,18 +107,7 @@ static void renumbered_copies_fit_exactly(void **state) {
     rt_pool_destroy(&pool);
 }
 
-static int setup(void **state) {
-    (void)state;
-    return tmpdir_make(&root) ? 0 : -1;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    tmpdir_remove(&root);
-    return 0;
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(renumbered_copies_fit_exactly)};
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, make_root, remove_root);
 }

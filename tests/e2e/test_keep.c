@@ -2,38 +2,21 @@
  * test_keep.c - which weights of a run are kept: of the epoch with the lowest validation loss, with the highest
  * validation accuracy, or the last; told in metrics.json and the log, and really those in the model file.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include "../support/tmpdir.h"
 #include "base/alloc.h"
 #include "base/file.h"
 #include "config/config.h"
 #include "model/model.h"
+#include "support/flags.h"
+#include "support/root.h"
 #include "train/train.h"
 #include <math.h>
 #include <stdlib.h>
 
 enum { EPOCHS = 14 };
-static tmpdir root;
-
-#define OK(expr)                                                                                             \
-    do {                                                                                                     \
-        if ((expr) != RT_OK)                                                                                 \
-            fail_msg("%s", rt_error_text());                                                                 \
-    } while (0)
-
-typedef struct flag {
-    const char *key, *value;
-} flag;
 
 /* A constant rate, so that a shorter run is the beginning of a longer one. */
 static void run(unsigned verb, const char *name, const char *keep, int epochs, const flag *more) {
     rt_config c;
-    rt_train_result r;
     char count[16];
     snprintf(count, sizeof count, "%d", epochs);
     const flag base[] = {{"data", "spiral:n=150,noise=0.4"},
@@ -46,21 +29,17 @@ static void run(unsigned verb, const char *name, const char *keep, int epochs, c
                          {"valid", "0.4"},
                          {"threads", "1"},
                          {"keep", keep},
-                         {"out", tmpdir_path(&root, name)},
+                         {"out", in_root(name)},
                          {NULL, NULL}};
-    OK(rt_config_init(&c));
-    for (const flag *f = base; f->key; f++)
-        OK(rt_config_set(&c, verb, f->key, f->value, f->key, false));
-    for (; more && more->key; more++)
-        OK(rt_config_set(&c, verb, more->key, more->value, more->key, false));
-    OK(verb == RT_VERB_TRAIN ? rt_train_run(&c, NULL, &r) : rt_distill_run(&c, NULL, &r));
-    rt_config_deinit(&c);
+    configure(&c, verb, base);
+    set_flags(&c, verb, more);
+    OK(run_config(&c, verb, NULL));
 }
 
 static rt_jdoc *read_json(const char *file, uint8_t **text) {
     size_t n;
     rt_jdoc *doc;
-    OK(rt_file_read(tmpdir_path(&root, file), 1 << 20, text, &n));
+    OK(rt_file_read(in_root(file), 1 << 20, text, &n));
     OK(rt_jdoc_parse(&doc, (const char *)*text, n, file));
     return doc;
 }
@@ -89,7 +68,7 @@ static void best_epochs(const char *name, int *by_loss, int *by_accuracy, char k
     size_t n;
     double loss, accuracy, lowest = INFINITY, highest = -1, its_loss = INFINITY;
     snprintf(file, sizeof file, "%s/log.jsonl", name);
-    OK(rt_file_read(tmpdir_path(&root, file), 1 << 20, &text, &n));
+    OK(rt_file_read(in_root(file), 1 << 20, &text, &n));
     char *end = (char *)text + n;
     for (line = (char *)text; line < end; line += strcspn(line, "\n") + 1) {
         rt_jdoc *doc;
@@ -123,8 +102,8 @@ static void best_epochs(const char *name, int *by_loss, int *by_accuracy, char k
 
 static void same_weights(const char *one, const char *two) {
     rt_model *a, *b;
-    OK(rt_model_load(&a, tmpdir_path(&root, one)));
-    OK(rt_model_load(&b, tmpdir_path(&root, two)));
+    OK(rt_model_load(&a, in_root(one)));
+    OK(rt_model_load(&b, in_root(two)));
     assert_memory_equal(rt_model_block(a, 0), rt_model_block(b, 0),
                         (size_t)rt_params_floats(rt_model_params(a)) * sizeof(float));
     rt_model_destroy(&a);
@@ -159,8 +138,8 @@ static void presets(void **state) {
         assert_string_equal(rt_method_get(i)->keep, strcmp(name, "hydra") == 0 ? "loss" : "accuracy");
     }
     run(RT_VERB_TRAIN, "teacher", "last", 2, (const flag[]){{"members", "2"}, {NULL, NULL}});
-    const flag hydra[] = {{"teacher", tmpdir_path(&root, "teacher")}, {"method", "hydra"}, {NULL, NULL}},
-               kd[] = {{"teacher", tmpdir_path(&root, "teacher")}, {"method", "kd"}, {NULL, NULL}};
+    const flag hydra[] = {{"teacher", in_root("teacher")}, {"method", "hydra"}, {NULL, NULL}},
+               kd[] = {{"teacher", in_root("teacher")}, {"method", "kd"}, {NULL, NULL}};
     run(RT_VERB_DISTILL, "hydra", "best", 3, hydra);
     kept("hydra", how);
     assert_string_equal(how, "loss");
@@ -175,18 +154,7 @@ static void presets(void **state) {
     assert_string_equal(how, "last"); /* nothing to judge by */
 }
 
-static int setup(void **state) {
-    (void)state;
-    return tmpdir_make(&root) ? 0 : -1;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    tmpdir_remove(&root);
-    return 0;
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(each_keeps_its_epoch), cmocka_unit_test(presets)};
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, make_root, remove_root);
 }

@@ -9,39 +9,19 @@
 #include "config/config.h"
 #include "io/io.h"
 #include "model/model.h"
-#include "support/tmpdir.h"
+#include "support/flags.h"
+#include "support/root.h"
 #include "train/train.h"
-#include <math.h>
-#include <setjmp.h>
-#include <cmocka.h>
 
 enum { ROWS = 3000 };
-static tmpdir dir;
 static bool have_pictures;
-
-typedef struct flag {
-    const char *key, *value;
-} flag;
-
-static void expect(rt_status got, rt_status want) {
-    if (got != want)
-        fail_msg("status %d, wanted %d: %s", (int)got, (int)want, got == RT_OK ? "" : rt_error_text());
-}
 
 static void run(unsigned verb, const char *name, const flag *a, const flag *b) {
     rt_config c;
-    rt_train_result r;
-    expect(rt_config_init(&c), RT_OK);
-    for (; a && a->key; a++)
-        expect(rt_config_set(&c, verb, a->key, a->value, a->key, false), RT_OK);
-    for (; b && b->key; b++)
-        expect(rt_config_set(&c, verb, b->key, b->value, b->key, false), RT_OK);
-    expect(rt_config_set(&c, verb, "out", tmpdir_path(&dir, name), "out", false), RT_OK);
-    expect(rt_config_set(&c, verb, "force", "true", "force", false), RT_OK);
-    expect(rt_config_set(&c, verb, "threads", "1", "threads", false), RT_OK);
-    const rt_status st = verb == RT_VERB_TRAIN ? rt_train_run(&c, NULL, &r) : rt_distill_run(&c, NULL, &r);
-    rt_config_deinit(&c);
-    expect(st, RT_OK);
+    configure(&c, verb, a);
+    set_flags(&c, verb, b);
+    set_flags(&c, verb, (const flag[]){{"out", in_root(name)}, {"force", "true"}, {"threads", "1"}, {NULL, NULL}});
+    OK(run_config(&c, verb, NULL));
 }
 
 /* ---- answers ---- */
@@ -58,7 +38,7 @@ static answers ask(const char *name, const char *data, bool test) {
     rt_dataset *d;
     rt_pool *pool;
     answers a;
-    expect(rt_model_load(&m, tmpdir_path(&dir, name)), RT_OK);
+    expect(rt_model_load(&m, in_root(name)), RT_OK);
     expect(rt_dataset_open(&d, data, (rt_data_options){.seed = 1, .limit = ROWS}), RT_OK);
     expect(rt_pool_create(&pool, 1), RT_OK);
     const rt_part *p = test ? rt_dataset_test(d) : rt_dataset_train(d);
@@ -147,7 +127,7 @@ static void store(const char *name, const char *data, const char *file, int64_t 
     expect(rt_calloc(&y, (size_t)(a.n * each), sizeof *y), RT_OK);
     for (int64_t i = 0; i < a.n; i++)
         memcpy(y + i * each, a.y + i * shift % a.n * each, (size_t)each * sizeof *y);
-    expect(rt_npy_write(tmpdir_path(&dir, file), RT_DTYPE_F32, &s, y), RT_OK);
+    expect(rt_npy_write(in_root(file), RT_DTYPE_F32, &s, y), RT_OK);
     rt_free(y);
     forget(&a);
 }
@@ -155,7 +135,7 @@ static void store(const char *name, const char *data, const char *file, int64_t 
 static char line[600], logits[600], shuffled[600], line_logits[600], line_shuffled[600];
 
 static void write_line(void) {
-    FILE *f = fopen(tmpdir_path(&dir, "line.csv"), "w");
+    FILE *f = fopen(in_root("line.csv"), "w");
     assert_non_null(f);
     fprintf(f, "a,b,y\n");
     for (int i = 0; i < 601; i++) {
@@ -163,13 +143,12 @@ static void write_line(void) {
         fprintf(f, "%.4f,%.4f,%.4f\n", a, b, 100 + 20 * a - 30 * b * b);
     }
     fclose(f);
-    snprintf(line, sizeof line, "csv:%s,target=y,task=regression", tmpdir_path(&dir, "line.csv"));
+    snprintf(line, sizeof line, "csv:%s,target=y,task=regression", in_root("line.csv"));
 }
 
 static int set_up(void **state) {
-    (void)state;
     rt_dataset *d;
-    if (!tmpdir_make(&dir))
+    if (make_root(state) != 0)
         return -1;
     have_pictures = rt_dataset_open(&d, "fashion-mnist", (rt_data_options){.limit = 1}) == RT_OK;
     if (have_pictures) {
@@ -197,16 +176,10 @@ static int set_up(void **state) {
         NULL);
     store("line", line, "line.npy", 1);
     store("line", line, "line-shuffled.npy", 101);
-    snprintf(logits, sizeof logits, "logits:%s", tmpdir_path(&dir, "logits.npy"));
-    snprintf(shuffled, sizeof shuffled, "logits:%s", tmpdir_path(&dir, "shuffled.npy"));
-    snprintf(line_logits, sizeof line_logits, "logits:%s", tmpdir_path(&dir, "line.npy"));
-    snprintf(line_shuffled, sizeof line_shuffled, "logits:%s", tmpdir_path(&dir, "line-shuffled.npy"));
-    return 0;
-}
-
-static int tear_down(void **state) {
-    (void)state;
-    tmpdir_remove(&dir);
+    snprintf(logits, sizeof logits, "logits:%s", in_root("logits.npy"));
+    snprintf(shuffled, sizeof shuffled, "logits:%s", in_root("shuffled.npy"));
+    snprintf(line_logits, sizeof line_logits, "logits:%s", in_root("line.npy"));
+    snprintf(line_shuffled, sizeof line_shuffled, "logits:%s", in_root("line-shuffled.npy"));
     return 0;
 }
 
@@ -317,7 +290,7 @@ static void test_aux(void **state) {
                         {"lr", "0.003"}, {"valid", "0"},        {"batch", "32"},  {NULL, NULL}};
     run(RT_VERB_TRAIN, "spiral", all, (flag[]){{"members", "3"}, {NULL, NULL}});
     char teacher[600];
-    snprintf(teacher, sizeof teacher, "%s", tmpdir_path(&dir, "spiral"));
+    snprintf(teacher, sizeof teacher, "%s", in_root("spiral"));
     const flag by = {"teacher", teacher}, kd = {"method", "kd"}, prior = {"method", "prior-net"},
                end = {NULL, NULL};
     run(RT_VERB_DISTILL, "kd", all, (flag[]){by, kd, end});
@@ -340,5 +313,5 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_towards_the_teacher),
                                        cmocka_unit_test(test_towards_the_regression),
                                        cmocka_unit_test(test_end2_as_it_comes), cmocka_unit_test(test_aux)};
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, remove_root);
 }

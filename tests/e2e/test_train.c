@@ -9,36 +9,12 @@
 #include "base/sha256.h"
 #include "config/config.h"
 #include "model/model.h"
+#include "support/flags.h"
+#include "support/root.h"
 #include "train/train.h"
 #include <errno.h>
-#include <math.h>
-#include <setjmp.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-#include <cmocka.h>
-
-static char root[64];
-
-static int make_root(void **state) {
-    (void)state;
-    strcpy(root, "/tmp/rt-train-XXXXXX");
-    return mkdtemp(root) ? 0 : -1;
-}
-
-static int remove_root(void **state) {
-    (void)state;
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", root);
-    return system(command);
-}
 
 /* ---- running ---- */
-
-typedef struct flag {
-    const char *key, *value;
-} flag;
 
 static const flag SPIRAL[] = {{"data", "spiral:n=100,noise=0.2,arms=3"},
                               {"arch", "mlp:16,16"},
@@ -51,36 +27,16 @@ static const flag SPIRAL[] = {{"data", "spiral:n=100,noise=0.2,arms=3"},
                               {"checkpoint-every", "0"},
                               {NULL, NULL}};
 
-static const char *out_path(const char *name) {
-    static char path[4][128];
-    static int turn;
-    turn = (turn + 1) % 4;
-    snprintf(path[turn], sizeof path[turn], "%s/%s", root, name);
-    return path[turn];
-}
-
-static void set_flags(rt_config *c, const flag *f) {
-    for (; f && f->key; f++)
-        if (rt_config_set(c, RT_VERB_TRAIN, f->key, f->value, f->key, false) != RT_OK)
-            fail_msg("%s", rt_error_text());
-}
-
 static rt_status train_with(const char *name, const flag *base, const flag *more, const rt_train_hooks *hooks,
                             rt_train_result *r) {
     rt_config c;
     rt_train_result ignored;
-    assert_int_equal(rt_config_init(&c), RT_OK);
-    set_flags(&c, base);
-    set_flags(&c, (const flag[]){{"out", out_path(name)}, {NULL, NULL}});
-    set_flags(&c, more);
+    configure(&c, RT_VERB_TRAIN, base);
+    set_flag(&c, RT_VERB_TRAIN, "out", in_root(name));
+    set_flags(&c, RT_VERB_TRAIN, more);
     rt_status st = rt_train_run(&c, hooks, r ? r : &ignored);
     rt_config_deinit(&c);
     return st;
-}
-
-static void expect(rt_status got, rt_status want) {
-    if (got != want)
-        fail_msg("%s, wanted %s: %s", rt_status_name(got), rt_status_name(want), rt_error_text());
 }
 
 /* SHA-256 of the model files of a run, joined. */
@@ -90,7 +46,7 @@ static void hash_run(const char *name, char hex[65]) {
     rt_sha256 sha;
     uint8_t digest[32];
     rt_sha256_init(&sha);
-    assert_int_equal(rt_dir_list(out_path(name), &names, &n), RT_OK);
+    assert_int_equal(rt_dir_list(in_root(name), &names, &n), RT_OK);
     int files = 0;
     for (int64_t i = 0; i < n; i++) {
         if (!rt_str_ends(names[i], ".safetensors"))
@@ -98,7 +54,7 @@ static void hash_run(const char *name, char hex[65]) {
         char *path;
         uint8_t *data;
         size_t bytes;
-        assert_int_equal(rt_path_join(&path, out_path(name), names[i]), RT_OK);
+        assert_int_equal(rt_path_join(&path, in_root(name), names[i]), RT_OK);
         assert_int_equal(rt_file_read(path, 1 << 30, &data, &bytes), RT_OK);
         rt_sha256_update(&sha, names[i], strlen(names[i]) + 1);
         rt_sha256_update(&sha, data, bytes);
@@ -113,8 +69,8 @@ static void hash_run(const char *name, char hex[65]) {
 }
 
 static bool has_file(const char *name, const char *file) {
-    char path[256];
-    snprintf(path, sizeof path, "%s/%s", out_path(name), file);
+    char path[1200];
+    snprintf(path, sizeof path, "%s/%s", in_root(name), file);
     return rt_file_exists(path);
 }
 
@@ -149,7 +105,7 @@ static void test_model(void **state) {
     rt_model *m;
     rt_dataset *d;
     rt_pool *pool;
-    expect(rt_model_load(&m, out_path("learns")), RT_OK);
+    expect(rt_model_load(&m, in_root("learns")), RT_OK);
     assert_int_equal(rt_model_members(m), 2);
     assert_int_equal(rt_model_outputs(m), 3);
     assert_non_null(rt_model_meta(m, "provenance"));
@@ -257,9 +213,9 @@ static void test_resumed_log(void **state) {
     int counts[2] = {0, 0};
     uint8_t *data[2];
     for (int k = 0; k < 2; k++) {
-        char path[256];
+        char path[1200];
         size_t n;
-        snprintf(path, sizeof path, "%s/log.jsonl", out_path(k ? "often" : "whole"));
+        snprintf(path, sizeof path, "%s/log.jsonl", in_root(k ? "often" : "whole"));
         expect(rt_file_read(path, 1 << 20, &data[k], &n), RT_OK);
         char *save = NULL;
         for (char *line = strtok_r((char *)data[k], "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
@@ -344,15 +300,15 @@ static void test_existing_runs(void **state) {
     rt_model *m;
     expect(train_with("half", SPIRAL, (const flag[]){{"stop-after", "3"}, {NULL, NULL}}, NULL, NULL),
            RT_E_INTERRUPTED);
-    expect(rt_model_load(&m, out_path("half")), RT_E_INPUT);
+    expect(rt_model_load(&m, in_root("half")), RT_E_INPUT);
     assert_non_null(strstr(rt_error_text(), "not finished"));
 }
 
 static void test_lock(void **state) {
     (void)state;
     rt_lock *lock;
-    expect(rt_dir_make(out_path("locked")), RT_OK);
-    expect(rt_lock_take(&lock, out_path("locked")), RT_OK);
+    expect(rt_dir_make(in_root("locked")), RT_OK);
+    expect(rt_lock_take(&lock, in_root("locked")), RT_OK);
     expect(train_with("locked", SPIRAL, NULL, NULL, NULL), RT_E_LOCKED);
     rt_lock_release(&lock);
     expect(train_with("locked", SPIRAL, NULL, NULL, NULL), RT_OK);
@@ -375,7 +331,7 @@ static void test_usage(void **state) {
         expect(train_with("usage", SPIRAL, cases[i].more, NULL, NULL), cases[i].want);
         if (!strstr(rt_error_text(), cases[i].says))
             fail_msg("'%s' does not say '%s'", rt_error_text(), cases[i].says);
-        assert_false(rt_dir_exists(out_path("usage"))); /* nothing was written */
+        assert_false(rt_dir_exists(in_root("usage"))); /* nothing was written */
     }
     expect(train_with("usage", SPIRAL + 1, NULL, NULL, NULL), RT_E_USAGE);
     assert_non_null(strstr(rt_error_text(), "--data"));
@@ -460,10 +416,9 @@ static void test_no_memory(void **state) {
         rt_config c;
         rt_train_result r;
         rt_alloc_set_hook(NULL, NULL);
-        assert_int_equal(rt_config_init(&c), RT_OK);
-        set_flags(&c, SPIRAL);
-        set_flags(&c, small);
-        set_flags(&c, (const flag[]){{"out", out_path("memory")}, {NULL, NULL}});
+        configure(&c, RT_VERB_TRAIN, SPIRAL);
+        set_flags(&c, RT_VERB_TRAIN, small);
+        set_flag(&c, RT_VERB_TRAIN, "out", in_root("memory"));
         f = (fault){.at = at};
         rt_error_clear();
         rt_alloc_set_hook(fail_at, &f);
@@ -485,8 +440,8 @@ static void test_damage(void **state) {
     (void)state;
     static const char *const files[] = {"half/checkpoint.safetensors", "learns/member-001.safetensors"};
     for (int k = 0; k < 2; k++) {
-        const char *path = out_path(files[k]);
-        char keep[128];
+        const char *path = in_root(files[k]);
+        char keep[1200];
         uint8_t *data;
         size_t n;
         strcpy(keep, path);
@@ -496,7 +451,7 @@ static void test_damage(void **state) {
             expect(rt_file_write_atomic(keep, data, n), RT_OK);
             rt_model *m = NULL;
             rt_status st =
-                k ? rt_model_load(&m, out_path("learns"))
+                k ? rt_model_load(&m, in_root("learns"))
                   : train_with("half", SPIRAL,
                                (const flag[]){{"resume", "true"}, {"stop-after", "4"}, {NULL, NULL}}, NULL,
                                NULL);
@@ -513,13 +468,13 @@ static void test_damage(void **state) {
 static void test_missing_member(void **state) {
     (void)state;
     rt_model *m;
-    unlink(out_path("whole/member-002.safetensors"));
-    expect(rt_model_load(&m, out_path("whole")), RT_E_INPUT);
+    unlink(in_root("whole/member-002.safetensors"));
+    expect(rt_model_load(&m, in_root("whole")), RT_E_INPUT);
     assert_non_null(strstr(rt_error_text(), "2 of 3 member files"));
-    unlink(out_path("whole/member-000.safetensors"));
-    expect(rt_model_load(&m, out_path("whole")), RT_E_INPUT);
+    unlink(in_root("whole/member-000.safetensors"));
+    expect(rt_model_load(&m, in_root("whole")), RT_E_INPUT);
     assert_non_null(strstr(rt_error_text(), "1 of 2 member files"));
-    expect(rt_model_load(&m, out_path("nowhere")), RT_E_INPUT);
+    expect(rt_model_load(&m, in_root("nowhere")), RT_E_INPUT);
 }
 
 /* Regression learns, and predicts in the target's own units. */
@@ -532,8 +487,8 @@ static void test_regression(void **state) {
         double a = (i * 37 % 100) / 50.0 - 1, b = (i * 61 % 100) / 50.0 - 1;
         rt_str_appendf(&csv, "%.4f,%.4f,%.4f\n", a, b, 1000 + 30 * a - 20 * b);
     }
-    const char *path = out_path("line.csv");
-    char spec[256], file[128];
+    const char *path = in_root("line.csv");
+    char spec[1300], file[1200];
     strcpy(file, path);
     expect(rt_file_write_atomic(file, csv.p, csv.len), RT_OK);
     snprintf(spec, sizeof spec, "csv:%s,target=y,task=regression", file);
@@ -548,7 +503,7 @@ static void test_regression(void **state) {
     rt_model *m;
     rt_dataset *d;
     rt_pool *pool;
-    expect(rt_model_load(&m, out_path("line")), RT_OK);
+    expect(rt_model_load(&m, in_root("line")), RT_OK);
     expect(rt_dataset_open(&d, spec, (rt_data_options){.seed = 1}), RT_OK);
     expect(rt_model_check_data(m, d), RT_OK);
     expect(rt_pool_create(&pool, 2), RT_OK);

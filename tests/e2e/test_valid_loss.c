@@ -8,43 +8,19 @@
 #include "eval/eval.h"
 #include "model/model.h"
 #include "model/run.h"
+#include "support/flags.h"
+#include "support/root.h"
 #include "train/train.h"
-#include <math.h>
-#include <setjmp.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
-static char root[64];
-static char line_spec[160]; /* a regression */
-
-typedef struct flag {
-    const char *key, *value;
-} flag;
+static char line_spec[1200]; /* a regression */
 
 static const flag COMMON[] = {{"arch", "mlp:12"}, {"epochs", "3"},       {"batch", "24"},
                               {"valid", "40"},    {"lr", "0.02"},        {"optimiser", "adam"},
                               {"keep", "last"},   {"weight-decay", "0"}, {NULL, NULL}};
 static const char SPIRAL[] = "spiral:n=60,noise=0.2,arms=3";
 
-static void expect(rt_status got, rt_status want) {
-    if (got != want)
-        fail_msg("%s, wanted %s: %s", rt_status_name(got), rt_status_name(want), rt_error_text());
-}
-
-static const char *at(const char *name) {
-    static char path[8][192];
-    static int turn;
-    turn = (turn + 1) % 8;
-    snprintf(path[turn], sizeof path[turn], "%s/%s", root, name);
-    return path[turn];
-}
-
-static int make_root(void **state) {
-    (void)state;
-    strcpy(root, "/tmp/rt-valid-XXXXXX");
-    if (!mkdtemp(root))
+static int set_up(void **state) {
+    if (make_root(state) != 0)
         return -1;
     rt_str csv;
     rt_str_init(&csv);
@@ -53,22 +29,10 @@ static int make_root(void **state) {
         const double a = (i * 37 % 100) / 50.0 - 1, b = (i * 61 % 100) / 50.0 - 1;
         rt_str_appendf(&csv, "%.4f,%.4f,%.4f\n", a, b, 1000 + 30 * a - 20 * b);
     }
-    expect(rt_file_write_atomic(at("line.csv"), csv.p, csv.len), RT_OK);
+    expect(rt_file_write_atomic(in_root("line.csv"), csv.p, csv.len), RT_OK);
     rt_str_deinit(&csv);
-    snprintf(line_spec, sizeof line_spec, "csv:%s,target=y,task=regression", at("line.csv"));
+    snprintf(line_spec, sizeof line_spec, "csv:%s,target=y,task=regression", in_root("line.csv"));
     return 0;
-}
-
-static int remove_root(void **state) {
-    (void)state;
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", root);
-    return system(command);
-}
-
-static void set_flags(rt_config *c, unsigned verb, const flag *f) {
-    for (; f && f->key; f++)
-        expect(rt_config_set(c, verb, f->key, f->value, f->key, false), RT_OK);
 }
 
 /* The validation rows of a run, as a part of their own. */
@@ -82,7 +46,7 @@ typedef struct rows {
 
 static void rows_open(rows *r, const char *run) {
     rt_config told, *c = &told;
-    char path[256];
+    char path[1200];
     memset(r, 0, sizeof *r);
     snprintf(path, sizeof path, "%s/config.yaml", run);
     expect(rt_config_init(c), RT_OK);
@@ -147,16 +111,15 @@ static void check(unsigned verb, const char *name, const char *data, const flag 
     rt_config c;
     rt_train_result r;
     rows v;
-    char file[48], path[256];
+    char file[48], path[1200];
     double nll = 0, accuracy = 0;
-    expect(rt_config_init(&c), RT_OK);
-    set_flags(&c, verb, COMMON);
-    set_flags(&c, verb, (flag[]){{"data", data}, {"out", at(name)}, {NULL, NULL}});
+    configure(&c, verb, COMMON);
+    set_flags(&c, verb, (flag[]){{"data", data}, {"out", in_root(name)}, {NULL, NULL}});
     set_flags(&c, verb, more);
-    expect(verb == RT_VERB_TRAIN ? rt_train_run(&c, NULL, &r) : rt_distill_run(&c, NULL, &r), RT_OK);
-    rows_open(&v, at(name));
+    OK(run_config(&c, verb, &r));
+    rows_open(&v, in_root(name));
     rt_model *m;
-    expect(rt_model_load(&m, at(name)), RT_OK);
+    expect(rt_model_load(&m, in_root(name)), RT_OK);
     const int networks = rt_model_networks(m);
     assert_int_equal(rt_model_reading(m).kind, kind);
     assert_int_equal(rt_model_members(m), members);
@@ -164,7 +127,7 @@ static void check(unsigned verb, const char *name, const char *data, const flag 
     for (int i = 0; i < networks; i++) {
         double l, a;
         rt_member_file(file, i, networks == 1);
-        snprintf(path, sizeof path, "%s/%s", at(name), file);
+        snprintf(path, sizeof path, "%s/%s", in_root(name), file);
         evaluate(path, &v, &l, &a);
         nll += l / networks;
         accuracy += a / networks;
@@ -187,7 +150,7 @@ static void plain_networks(void **state) {
 
 static void students(void **state) {
     (void)state;
-    const flag teacher = {"teacher", at("teacher")}, end = {NULL, NULL};
+    const flag teacher = {"teacher", in_root("teacher")}, end = {NULL, NULL};
     static const struct {
         const char *method;
         rt_output_kind kind;
@@ -197,7 +160,7 @@ static void students(void **state) {
                 {"hydra", RT_OUTPUT_LOGITS, 3},
                 {"end2", RT_OUTPUT_DIRICHLET, 1},
                 {"proxy-end2", RT_OUTPUT_DIRICHLET, 1}};
-    char path[192];
+    char path[1200];
     snprintf(path, sizeof path, "%s", teacher.value);
     for (int64_t i = 0; i < RT_COUNT(list); i++)
         check(RT_VERB_DISTILL, list[i].method, SPIRAL,
@@ -218,5 +181,5 @@ int main(void) {
         cmocka_unit_test(students),
         cmocka_unit_test(regressions),
     };
-    return cmocka_run_group_tests(tests, make_root, remove_root);
+    return cmocka_run_group_tests(tests, set_up, remove_root);
 }

@@ -2,14 +2,10 @@
  * test_line.c - the segment between two members: its ends are the members, it is flat between equal ones, and
  * statistics of batch normalisation are those of the data.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "assess/assess.h"
 #include "base/rng.h"
+#include "support/flags.h"
+#include "support/root.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,35 +14,12 @@
 
 enum { POINTS = 21 };
 
-typedef struct flag {
-    const char *key, *value;
-} flag;
-
-static char root[] = "/tmp/rt-line-XXXXXX";
-
-static const char *at(const char *name) {
-    static char path[4][128];
-    static int next;
-    char *p = path[next++ % 4];
-    snprintf(p, sizeof path[0], "%s/%s", root, name);
-    return p;
-}
-
-static void ok(rt_status st) {
-    if (st != RT_OK)
-        fail_msg("%s", rt_error_text());
-}
-
 static void make_run(unsigned verb, const char *dir, const flag *flags, int n) {
     rt_config c;
-    rt_train_result r;
-    ok(rt_config_init(&c));
+    configure(&c, verb, (const flag[]){{"out", dir}, {"threads", "1"}, {NULL, NULL}});
     for (int i = 0; i < n; i++)
-        ok(rt_config_set(&c, verb, flags[i].key, flags[i].value, "test", false));
-    ok(rt_config_set(&c, verb, "out", dir, "test", false));
-    ok(rt_config_set(&c, verb, "threads", "1", "test", false));
-    ok(verb == RT_VERB_TRAIN ? rt_train_run(&c, NULL, &r) : rt_distill_run(&c, NULL, &r));
-    rt_config_deinit(&c);
+        set_flag(&c, verb, flags[i].key, flags[i].value);
+    OK(run_config(&c, verb, NULL));
 }
 
 static void train(const char *dir, const flag *flags, int n) {
@@ -75,15 +48,15 @@ static result assess(const char *dir, const char *data) {
     rt_str text;
     rt_json j;
     result r = {0};
-    ok(rt_pool_create(&pool, 2));
+    OK(rt_pool_create(&pool, 2));
     rt_assess_options o = {.data = data, .curves = true};
-    ok(rt_assess_run(&o, &dir, 1, pool, &a));
+    OK(rt_assess_run(&o, &dir, 1, pool, &a));
     rt_assessment_value(a, "test.single_min.nll", &r.alone[0], NULL);
     rt_assessment_value(a, "test.single_max.nll", &r.alone[1], NULL);
     rt_str_init(&text);
     rt_json_init(&j, &text, false);
     rt_assessment_write(a, &j, NULL, true);
-    ok(rt_jdoc_parse(&doc, rt_str_text(&text), text.len, "assessment"));
+    OK(rt_jdoc_parse(&doc, rt_str_text(&text), text.len, "assessment"));
     const rt_jval line = rt_jval_get(rt_jval_get(rt_jdoc_root(doc), "curves"), "line");
     double alpha[POINTS];
     r.line = line && numbers(rt_jval_get(line, "alpha"), alpha) && numbers(rt_jval_get(line, "loss"), r.loss);
@@ -97,11 +70,6 @@ static result assess(const char *dir, const char *data) {
     return r;
 }
 
-static void near(double got, double want, double tol) {
-    if (!(fabs(got - want) <= tol))
-        fail_msg("got %.15g, wanted %.15g +- %g", got, want, tol);
-}
-
 static void ends_are_the_members(const result *r, double tol) {
     assert_true(r->line);
     near(fmin(r->loss[0], r->loss[POINTS - 1]), r->alone[0], tol);
@@ -111,8 +79,8 @@ static void ends_are_the_members(const result *r, double tol) {
 static void plain_networks(void **state) {
     (void)state;
     const flag flags[] = {{"data", "spiral:n=60"}, {"arch", "mlp:12,12"}, {"members", "2"}, {"epochs", "20"}};
-    train(at("plain"), flags, RT_COUNT(flags));
-    const result r = assess(at("plain"), "spiral:n=60");
+    train(in_root("plain"), flags, RT_COUNT(flags));
+    const result r = assess(in_root("plain"), "spiral:n=60");
     ends_are_the_members(&r, 1e-9);
     assert_true(r.accurate);
     for (int i = 0; i < POINTS; i++)
@@ -123,11 +91,11 @@ static void plain_networks(void **state) {
 /* One file in place of the other: every point is the same network. */
 static void equal_members(void **state) {
     (void)state;
-    char command[300];
-    snprintf(command, sizeof command, "cp %s/member-000.safetensors %s/member-001.safetensors", at("plain"),
-             at("plain"));
+    char command[2500];
+    snprintf(command, sizeof command, "cp %s/member-000.safetensors %s/member-001.safetensors", in_root("plain"),
+             in_root("plain"));
     assert_int_equal(system(command), 0);
-    const result r = assess(at("plain"), "spiral:n=60");
+    const result r = assess(in_root("plain"), "spiral:n=60");
     for (int i = 0; i < POINTS; i++) {
         near(r.loss[i], r.loss[0], 1e-6);
         near(r.accuracy[i], r.accuracy[0], 0);
@@ -137,8 +105,8 @@ static void equal_members(void **state) {
 static void one_network_has_none(void **state) {
     (void)state;
     const flag flags[] = {{"data", "spiral:n=60"}, {"arch", "mlp:6"}, {"epochs", "1"}};
-    train(at("one"), flags, RT_COUNT(flags));
-    assert_false(assess(at("one"), "spiral:n=60").line);
+    train(in_root("one"), flags, RT_COUNT(flags));
+    assert_false(assess(in_root("one"), "spiral:n=60").line);
 }
 
 static void regression(void **state) {
@@ -150,15 +118,15 @@ static void regression(void **state) {
         x[2 * i + 1] = (float)rt_rng_normal(r, 3 * i + 1);
         y[i] = 100 + 20 * (x[2 * i] - x[2 * i + 1]) + (float)rt_rng_normal(r, 3 * i + 2);
     }
-    char spec[300];
+    char spec[2500];
     const rt_shape sx = rt_shape2(80, 2), sy = rt_shape1(80);
-    ok(rt_npy_write(at("rx.npy"), RT_DTYPE_F32, &sx, x));
-    ok(rt_npy_write(at("ry.npy"), RT_DTYPE_F32, &sy, y));
-    snprintf(spec, sizeof spec, "npy:%s,%s,task=regression", at("rx.npy"), at("ry.npy"));
+    OK(rt_npy_write(in_root("rx.npy"), RT_DTYPE_F32, &sx, x));
+    OK(rt_npy_write(in_root("ry.npy"), RT_DTYPE_F32, &sy, y));
+    snprintf(spec, sizeof spec, "npy:%s,%s,task=regression", in_root("rx.npy"), in_root("ry.npy"));
     const flag flags[] = {
         {"data", spec}, {"arch", "mlp:8"}, {"members", "2"}, {"epochs", "5"}, {"lr", "0.01"}};
-    train(at("regression"), flags, RT_COUNT(flags));
-    const result got = assess(at("regression"), spec);
+    train(in_root("regression"), flags, RT_COUNT(flags));
+    const result got = assess(in_root("regression"), spec);
     ends_are_the_members(&got, 1e-9);
     assert_false(got.accurate);
 }
@@ -176,15 +144,15 @@ static void statistics_of_the_data(void **state) {
         for (uint64_t k = 0; k < PIXELS; k++)
             x[i * PIXELS + k] = (float)(0.5 + 0.2 * rt_rng_normal(r, i * PIXELS + k));
     }
-    char spec[300];
+    char spec[2500];
     const rt_shape sx = rt_shape4(ROWS, 3, 8, 8), sy = rt_shape1(ROWS);
-    ok(rt_npy_write(at("x.npy"), RT_DTYPE_F32, &sx, x));
-    ok(rt_npy_write(at("y.npy"), RT_DTYPE_I32, &sy, y));
-    snprintf(spec, sizeof spec, "npy:%s,%s,task=classification,test=0.2", at("x.npy"), at("y.npy"));
+    OK(rt_npy_write(in_root("x.npy"), RT_DTYPE_F32, &sx, x));
+    OK(rt_npy_write(in_root("y.npy"), RT_DTYPE_I32, &sy, y));
+    snprintf(spec, sizeof spec, "npy:%s,%s,task=classification,test=0.2", in_root("x.npy"), in_root("y.npy"));
     const flag flags[] = {{"data", spec},   {"arch", "wrn:10,1"}, {"members", "2"}, {"epochs", "100"},
                           {"batch", "127"}, {"valid", "1"},       {"lr", "0"},      {"keep", "last"}};
-    train(at("bn"), flags, RT_COUNT(flags));
-    const result got = assess(at("bn"), spec);
+    train(in_root("bn"), flags, RT_COUNT(flags));
+    const result got = assess(in_root("bn"), spec);
     ends_are_the_members(&got, 0.02);
     assert_true(fabs(got.loss[0] - got.loss[POINTS - 1]) > 0.03); /* which the members are not */
 }
@@ -194,8 +162,8 @@ static double alone(const char *file, const char *data) {
     rt_assessment *a;
     rt_pool *pool;
     double nll;
-    ok(rt_pool_create(&pool, 1));
-    ok(rt_assess_run(&(rt_assess_options){.data = data}, &file, 1, pool, &a));
+    OK(rt_pool_create(&pool, 1));
+    OK(rt_assess_run(&(rt_assess_options){.data = data}, &file, 1, pool, &a));
     assert_true(rt_assessment_value(a, "test.nll", &nll, NULL));
     rt_assessment_destroy(&a);
     rt_pool_destroy(&pool);
@@ -207,8 +175,8 @@ static void members_inside(void **state) {
     (void)state;
     const flag flags[] = {
         {"data", "spiral:n=60"}, {"arch", "mlp:12,12"}, {"student", "batch-ensemble:3"}, {"epochs", "20"}};
-    train(at("be"), flags, RT_COUNT(flags));
-    const result r = assess(at("be"), "spiral:n=60");
+    train(in_root("be"), flags, RT_COUNT(flags));
+    const result r = assess(in_root("be"), "spiral:n=60");
     assert_true(r.line && r.accurate);
     /* least and greatest over three members hold those of the first two */
     for (int end = 0; end < POINTS; end += POINTS - 1)
@@ -219,35 +187,23 @@ static void members_inside(void **state) {
 /* LatentBE of two: its middle is the network that it collapsed to. */
 static void collapsed(void **state) {
     (void)state;
-    char command[200], teacher[160];
+    char command[1300], teacher[1200];
     const flag flags[] = {{"data", "spiral:n=60"}, {"arch", "mlp:12,12"}, {"members", "2"}, {"epochs", "5"}};
-    train(at("teacher"), flags, RT_COUNT(flags));
-    snprintf(teacher, sizeof teacher, "%s", at("teacher"));
+    train(in_root("teacher"), flags, RT_COUNT(flags));
+    snprintf(teacher, sizeof teacher, "%s", in_root("teacher"));
     const flag more[] = {{"data", "spiral:n=60"},
                          {"arch", "mlp:12,12"},
                          {"teacher", teacher},
                          {"epochs", "20"},
                          {"method", "latent-be"}};
-    make_run(RT_VERB_DISTILL, at("latent"), more, RT_COUNT(more));
-    const result r = assess(at("latent"), "spiral:n=60");
+    make_run(RT_VERB_DISTILL, in_root("latent"), more, RT_COUNT(more));
+    const result r = assess(in_root("latent"), "spiral:n=60");
     assert_true(r.line && r.accurate);
-    near(r.loss[10], alone(at("latent"), "spiral:n=60"), 1e-6);
+    near(r.loss[10], alone(in_root("latent"), "spiral:n=60"), 1e-6);
     assert_true(fabs(r.loss[0] - r.loss[POINTS - 1]) > 1e-9);
-    snprintf(command, sizeof command, "rm %s/members.safetensors", at("latent"));
+    snprintf(command, sizeof command, "rm %s/members.safetensors", in_root("latent"));
     assert_int_equal(system(command), 0);
-    assert_false(assess(at("latent"), "spiral:n=60").line);
-}
-
-static int make_root(void **state) {
-    (void)state;
-    return mkdtemp(root) ? 0 : -1;
-}
-
-static int remove_root(void **state) {
-    (void)state;
-    char command[64];
-    snprintf(command, sizeof command, "rm -r %s", root);
-    return system(command);
+    assert_false(assess(in_root("latent"), "spiral:n=60").line);
 }
 
 int main(void) {

@@ -1,22 +1,11 @@
 /*
  * test_assign.c - assignments against all permutations of a few, and against planted optima of many.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "average/average.h"
 #include "base/alloc.h"
 #include "base/timer.h"
+#include "support/check.h"
 #include <math.h>
-
-#define OK(expr)                                                                                             \
-    do {                                                                                                     \
-        if ((expr) != RT_OK)                                                                                 \
-            fail_msg("%s", rt_error_text());                                                                 \
-    } while (0)
 
 static double value(const double *gain, const int64_t *perm, int64_t n) {
     double sum = 0;

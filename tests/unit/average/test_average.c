@@ -2,60 +2,36 @@
  * test_average.c - whole averages of tiny runs: what is refused, what a method keeps, that the function of
  * renumbered models survives, statistics and repair against numbers computed here.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include "../../support/tmpdir.h"
 #include "average/average_int.h"
 #include "base/alloc.h"
+#include "support/flags.h"
+#include "support/root.h"
 #include <math.h>
 
-static tmpdir root;
 static rt_pool *pool;
 static const char SPIRAL[] = "spiral:n=60,noise=0.2";
-
-#define OK(expr)                                                                                             \
-    do {                                                                                                     \
-        if ((expr) != RT_OK)                                                                                 \
-            fail_msg("%s", rt_error_text());                                                                 \
-    } while (0)
-
-typedef struct flag {
-    const char *key, *value;
-} flag;
-
-static void set(rt_config *c, unsigned verb, const char *key, const char *value) {
-    OK(rt_config_set(c, verb, key, value, key, false));
-}
 
 static void train(const char *name, const char *data, const char *arch, const char *members,
                   const flag *more) {
     rt_config c;
-    rt_train_result r;
-    OK(rt_config_init(&c));
-    set(&c, RT_VERB_TRAIN, "data", data);
-    set(&c, RT_VERB_TRAIN, "arch", arch);
-    set(&c, RT_VERB_TRAIN, "members", members);
-    set(&c, RT_VERB_TRAIN, "epochs", "3");
-    set(&c, RT_VERB_TRAIN, "batch", "16");
-    set(&c, RT_VERB_TRAIN, "optimiser", "adam");
-    set(&c, RT_VERB_TRAIN, "lr", "0.02");
-    set(&c, RT_VERB_TRAIN, "threads", "1");
-    set(&c, RT_VERB_TRAIN, "out", tmpdir_path(&root, name));
-    for (; more && more->key; more++)
-        set(&c, RT_VERB_TRAIN, more->key, more->value);
-    OK(rt_train_run(&c, NULL, &r));
-    rt_config_deinit(&c);
+    configure(&c, RT_VERB_TRAIN,
+              (const flag[]){{"data", data},
+                             {"arch", arch},
+                             {"members", members},
+                             {"epochs", "3"},
+                             {"batch", "16"},
+                             {"optimiser", "adam"},
+                             {"lr", "0.02"},
+                             {"threads", "1"},
+                             {"out", in_root(name)},
+                             {NULL, NULL}});
+    set_flags(&c, RT_VERB_TRAIN, more);
+    OK(run_config(&c, RT_VERB_TRAIN, NULL));
 }
 
 static void config_of(rt_config *c, const char *data, const char *method, const char *out) {
-    OK(rt_config_init(c));
-    set(c, RT_VERB_AVERAGE, "data", data);
-    set(c, RT_VERB_AVERAGE, "method", method);
-    set(c, RT_VERB_AVERAGE, "out", out);
+    configure(c, RT_VERB_AVERAGE,
+              (const flag[]){{"data", data}, {"method", method}, {"out", out}, {NULL, NULL}});
 }
 
 /* Images of noise with a bright corner of their class, as npy files. */
@@ -73,10 +49,10 @@ static const char *image_data(void) {
         for (int k = 0; k < 8; k++)
             x[i * 64 + y[i] * 16 + k] = (uint8_t)(x[i * 64 + y[i] * 16 + k] + 90);
     }
-    OK(rt_npy_write(tmpdir_path(&root, "x.npy"), RT_DTYPE_U8, &xs, x));
-    OK(rt_npy_write(tmpdir_path(&root, "y.npy"), RT_DTYPE_I32, &ys, y));
-    snprintf(spec, sizeof spec, "npy:%s,%s,task=classification", tmpdir_path(&root, "x.npy"),
-             tmpdir_path(&root, "y.npy"));
+    OK(rt_npy_write(in_root("x.npy"), RT_DTYPE_U8, &xs, x));
+    OK(rt_npy_write(in_root("y.npy"), RT_DTYPE_I32, &ys, y));
+    snprintf(spec, sizeof spec, "npy:%s,%s,task=classification", in_root("x.npy"),
+             in_root("y.npy"));
     return spec;
 }
 
@@ -129,14 +105,14 @@ static void refusals(void **state) {
         char teacher[1024], other[1024], name[32];
         snprintf(name, sizeof name, "r%lld-other", (long long)i);
         train(name, row[i].data, row[i].arch, "1", more);
-        snprintf(other, sizeof other, "%s", tmpdir_path(&root, name));
-        snprintf(teacher, sizeof teacher, "%s", tmpdir_path(&root, "teacher"));
-        config_of(&c, SPIRAL, "naive", tmpdir_path(&root, "refused"));
+        snprintf(other, sizeof other, "%s", in_root(name));
+        snprintf(teacher, sizeof teacher, "%s", in_root("teacher"));
+        config_of(&c, SPIRAL, "naive", in_root("refused"));
         const rt_status st = rt_average_run(&c, (const char *const[]){teacher, other}, 2, pool, NULL, &r);
         if (st != row[i].status || !strstr(rt_error_text(), row[i].left) ||
             !strstr(rt_error_text(), row[i].right))
             fail_msg("case %lld: status %d, \"%s\"", (long long)i, (int)st, rt_error_text());
-        assert_false(rt_dir_exists(tmpdir_path(&root, "refused")));
+        assert_false(rt_dir_exists(in_root("refused")));
         rt_config_deinit(&c);
     }
 }
@@ -146,15 +122,15 @@ static void one_network_and_unknown_methods(void **state) {
     rt_config c;
     rt_average_result r;
     char file[1024], teacher[1024];
-    snprintf(file, sizeof file, "%s/member-000.safetensors", tmpdir_path(&root, "teacher"));
-    snprintf(teacher, sizeof teacher, "%s", tmpdir_path(&root, "teacher"));
-    config_of(&c, SPIRAL, "naive", tmpdir_path(&root, "none"));
+    snprintf(file, sizeof file, "%s/member-000.safetensors", in_root("teacher"));
+    snprintf(teacher, sizeof teacher, "%s", in_root("teacher"));
+    config_of(&c, SPIRAL, "naive", in_root("none"));
     assert_int_equal(rt_average_run(&c, (const char *const[]){file}, 1, pool, NULL, &r), RT_E_USAGE);
-    set(&c, RT_VERB_AVERAGE, "method", "mtach");
+    set_flag(&c, RT_VERB_AVERAGE, "method", "mtach");
     assert_int_equal(rt_average_run(&c, (const char *const[]){teacher}, 1, pool, NULL, &r), RT_E_USAGE);
     assert_non_null(strstr(rt_error_text(), "'match'"));
-    set(&c, RT_VERB_AVERAGE, "method", "greedy-soup");
-    set(&c, RT_VERB_AVERAGE, "valid", "0");
+    set_flag(&c, RT_VERB_AVERAGE, "method", "greedy-soup");
+    set_flag(&c, RT_VERB_AVERAGE, "valid", "0");
     assert_int_equal(rt_average_run(&c, (const char *const[]){teacher}, 1, pool, NULL, &r), RT_E_USAGE);
     assert_non_null(strstr(rt_error_text(), "--valid"));
     rt_config_deinit(&c);
@@ -169,8 +145,8 @@ typedef struct job {
 } job;
 
 static void open_job(job *j, const char *data, const char *run) {
-    snprintf(j->run, sizeof j->run, "%s", tmpdir_path(&root, run));
-    config_of(&j->c, data, "match", tmpdir_path(&root, "out"));
+    snprintf(j->run, sizeof j->run, "%s", in_root(run));
+    config_of(&j->c, data, "match", in_root("out"));
     OK(rt_average_open(&j->a, &j->c, (const char *const[]){j->run}, 1, pool, NULL));
 }
 
@@ -410,7 +386,7 @@ static void the_run(void **state) {
     open_job(&j, SPIRAL, "teacher");
     OK(rt_average_run(&j.c, (const char *const[]){j.run}, 1, pool, NULL, &r));
     assert_int_equal(rt_average_run(&j.c, (const char *const[]){j.run}, 1, pool, NULL, &again), RT_E_USAGE);
-    OK(rt_model_load(&m, tmpdir_path(&root, "out")));
+    OK(rt_model_load(&m, in_root("out")));
     assert_int_equal(rt_model_networks(m), 1);
     assert_string_equal(rt_net_config(rt_model_net(m))->spec, "mlp:12,10");
     assert_string_equal(rt_model_meta(m, "method"), "match");
@@ -427,7 +403,7 @@ static void the_run(void **state) {
         right += best == test->label[i];
     }
     assert_true(fabs(r.test.average.accuracy - (double)right / (double)test->n) < 1e-9);
-    assert_true(rt_file_exists(tmpdir_path(&root, "out/pictures/P-layers.0-1.png")));
+    assert_true(rt_file_exists(in_root("out/pictures/P-layers.0-1.png")));
     rt_free(y);
     rt_dataset_destroy(&d);
     rt_model_destroy(&m);

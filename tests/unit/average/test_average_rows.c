@@ -2,40 +2,17 @@
  * test_average_rows.c - the rows of an average are those of its runs: what they held out judges, what disagrees
  * is refused, what nobody knows is not used; statistics see rows as the models saw them.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include "../../support/tmpdir.h"
 #include "average/average_int.h"
 #include "base/alloc.h"
+#include "support/flags.h"
+#include "support/root.h"
 #include <math.h>
 
-static tmpdir root;
 static rt_pool *pool;
 static const char SPIRAL[] = "spiral:n=60,noise=0.2";
 
-#define OK(expr)                                                                                             \
-    do {                                                                                                     \
-        if ((expr) != RT_OK)                                                                                 \
-            fail_msg("%s", rt_error_text());                                                                 \
-    } while (0)
-
-typedef struct flag {
-    const char *key, *value;
-} flag;
-
-static void configure(rt_config *c, unsigned verb, const flag *flags) {
-    OK(rt_config_init(c));
-    for (; flags->key; flags++)
-        OK(rt_config_set(c, verb, flags->key, flags->value, flags->key, false));
-}
-
 static void train(const char *name, const char *data, const char *arch, const flag *more) {
     rt_config c;
-    rt_train_result r;
     configure(&c, RT_VERB_TRAIN,
               (const flag[]){{"data", data},
                              {"arch", arch},
@@ -45,12 +22,10 @@ static void train(const char *name, const char *data, const char *arch, const fl
                              {"optimiser", "adam"},
                              {"lr", "0.02"},
                              {"threads", "1"},
-                             {"out", tmpdir_path(&root, name)},
+                             {"out", in_root(name)},
                              {NULL, NULL}});
-    for (; more->key; more++)
-        OK(rt_config_set(&c, RT_VERB_TRAIN, more->key, more->value, more->key, false));
-    OK(rt_train_run(&c, NULL, &r));
-    rt_config_deinit(&c);
+    set_flags(&c, RT_VERB_TRAIN, more);
+    OK(run_config(&c, RT_VERB_TRAIN, NULL));
 }
 
 /* `average` up to its rows; */
@@ -62,10 +37,10 @@ typedef struct job {
 
 static rt_status open_job(job *j, const char *data, const char *one, const char *two, const flag *flags) {
     const char *const runs[] = {j->run[0], j->run[1]};
-    snprintf(j->run[0], sizeof j->run[0], "%s", tmpdir_path(&root, one));
-    snprintf(j->run[1], sizeof j->run[1], "%s", tmpdir_path(&root, two ? two : one));
+    snprintf(j->run[0], sizeof j->run[0], "%s", in_root(one));
+    snprintf(j->run[1], sizeof j->run[1], "%s", in_root(two ? two : one));
     configure(&j->c, RT_VERB_AVERAGE, flags);
-    OK(rt_config_set(&j->c, RT_VERB_AVERAGE, "data", data, "data", false));
+    set_flag(&j->c, RT_VERB_AVERAGE, "data", data);
     const rt_status st = rt_average_open(&j->a, &j->c, runs, two ? 2 : 1, pool, NULL);
     if (st != RT_OK)
         rt_config_deinit(&j->c);
@@ -104,7 +79,7 @@ static void held_out(const char *run, rt_dataset **d, rt_subset *train_rows, rt_
     rt_config c;
     char path[700];
     OK(rt_config_init(&c));
-    snprintf(path, sizeof path, "%s/config.yaml", tmpdir_path(&root, run));
+    snprintf(path, sizeof path, "%s/config.yaml", in_root(run));
     OK(rt_config_load(&c, RT_VERB_ALL, path));
     OK(rt_dataset_open(d, c.data, rt_config_data(&c)));
     OK(rt_run_rows(&c, *d, train_rows, valid));
@@ -147,7 +122,7 @@ static void the_average_holds_out_the_same(void **state) {
     rt_subset trained[2], valid[2];
     OK(open_job(&j, SPIRAL, "drawn", NULL,
                 (const flag[]){
-                    {"seed", "9"}, {"method", "match"}, {"out", tmpdir_path(&root, "mean")}, {NULL, NULL}}));
+                    {"seed", "9"}, {"method", "match"}, {"out", in_root("mean")}, {NULL, NULL}}));
     OK(rt_average_run(&j.c, (const char *const[]){j.run[0]}, 1, pool, NULL, &r));
     close_job(&j);
     held_out("drawn", &d[0], &trained[0], &valid[0]);
@@ -192,10 +167,10 @@ static void what_was_not_held_out_does_not_judge(void **state) {
     uint8_t *bytes;
     size_t n;
     train("hyper", SPIRAL, "mlp:6", (const flag[]){{"hyper", "true"}, {"hyper-runs", "3"}, {NULL, NULL}});
-    OK(rt_dir_make(tmpdir_path(&root, "lost")));
+    OK(rt_dir_make(in_root("lost")));
     for (int i = 0; i < 2; i++) {
-        snprintf(from, sizeof from, "%s/member-%03d.safetensors", tmpdir_path(&root, "drawn"), i);
-        snprintf(to, sizeof to, "%s/%d.safetensors", tmpdir_path(&root, "lost"), i);
+        snprintf(from, sizeof from, "%s/member-%03d.safetensors", in_root("drawn"), i);
+        snprintf(to, sizeof to, "%s/%d.safetensors", in_root("lost"), i);
         OK(rt_file_read(from, 1 << 24, &bytes, &n));
         OK(rt_file_write_atomic(to, bytes, n));
         rt_free(bytes);
@@ -231,10 +206,10 @@ static const char *image_data(void) {
                 (uint8_t)(rt_rng_below(rt_rng_make(1, RT_RNG_TEST, (uint64_t)i, 0), (uint64_t)k, 100) +
                           (k % 8 < 4 ? 100 : 0) + (uint64_t)(y[i] * 20));
     }
-    OK(rt_npy_write(tmpdir_path(&root, "x.npy"), RT_DTYPE_U8, &xs, x));
-    OK(rt_npy_write(tmpdir_path(&root, "y.npy"), RT_DTYPE_I32, &ys, y));
-    snprintf(spec, sizeof spec, "npy:%s,%s,task=classification", tmpdir_path(&root, "x.npy"),
-             tmpdir_path(&root, "y.npy"));
+    OK(rt_npy_write(in_root("x.npy"), RT_DTYPE_U8, &xs, x));
+    OK(rt_npy_write(in_root("y.npy"), RT_DTYPE_I32, &ys, y));
+    snprintf(spec, sizeof spec, "npy:%s,%s,task=classification", in_root("x.npy"),
+             in_root("y.npy"));
     return spec;
 }
 

@@ -2,24 +2,12 @@
  * test_perm_build.c - the graph of permAVG: averaged parameters give the network that averages activations;
  * matrices that are permutations renumber exactly; gradients of X follow central differences.
  */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
-
 #include "average/perm.h"
 #include "base/alloc.h"
 #include "plan/plan.h"
-
-#define OK(expr)                                                                                             \
-    do {                                                                                                     \
-        if ((expr) != RT_OK)                                                                                 \
-            fail_msg("%s", rt_error_text());                                                                 \
-    } while (0)
+#include "support/check.h"
+#include <stdio.h>
+#include <string.h>
 
 enum { MAX_MODELS = 4, MAX_SLOTS = 1024 };
 static const double WEIGHT[MAX_MODELS] = {0.25, 0.25, 0.25, 0.25};

@@ -2,24 +2,12 @@
  * test_perm_train.c - learning soft permutations: a planted permutation is found from the labels alone,
  * whatever the number of threads.
  */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
-
 #include "average/perm.h"
 #include "base/alloc.h"
 #include "plan/plan.h"
-
-#define OK(expr)                                                                                             \
-    do {                                                                                                     \
-        if ((expr) != RT_OK)                                                                                 \
-            fail_msg("%s", rt_error_text());                                                                 \
-    } while (0)
+#include "support/check.h"
+#include <stdio.h>
+#include <string.h>
 
 enum { ROWS = 8192, FEATURES = 64, CLASSES = 10, SURE = 10 };
 

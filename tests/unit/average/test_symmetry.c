@@ -2,15 +2,10 @@
  * test_symmetry.c - the groups found in a network's graph are the ones that exist, and renumbering any of
  * them changes the weights and not the function.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "average/average.h"
 #include "base/alloc.h"
 #include "plan/plan.h"
+#include "support/check.h"
 #include <math.h>
 #include <string.h>
 
@@ -27,12 +22,6 @@ typedef struct fixture {
     float *x, *y[2], *block[2];
     int64_t floats, outputs, *perm;
 } fixture;
-
-#define OK(expr)                                                                                             \
-    do {                                                                                                     \
-        if ((expr) != RT_OK)                                                                                 \
-            fail_msg("%s", rt_error_text());                                                                 \
-    } while (0)
 
 /* All at random, norms and statistics too, so that a mistake shows. */
 static void fill(const rt_params *params, float *block) {

@@ -1,24 +1,13 @@
 /*
  * test_weight_match.c - a network that was renumbered and disturbed gets its numbers back.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "average/average_int.h"
 #include "base/alloc.h"
+#include "support/check.h"
 #include <math.h>
 #include <string.h>
 
 enum { MODELS = 4 };
-
-#define OK(expr)                                                                                             \
-    do {                                                                                                     \
-        if ((expr) != RT_OK)                                                                                 \
-            fail_msg("%s", rt_error_text());                                                                 \
-    } while (0)
 
 typedef struct fixture {
     rt_params *params;

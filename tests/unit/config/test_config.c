@@ -5,32 +5,11 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "config/config.h"
-#include <setjmp.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-#include <cmocka.h>
-
-static char dir[64];
-
-static int make_dir(void **state) {
-    (void)state;
-    strcpy(dir, "/tmp/rt-config-XXXXXX");
-    return mkdtemp(dir) ? 0 : -1;
-}
-
-static int remove_dir(void **state) {
-    (void)state;
-    char path[128];
-    snprintf(path, sizeof path, "%s/c.yaml", dir);
-    unlink(path);
-    return rmdir(dir);
-}
+#include "support/check.h"
+#include "support/root.h"
 
 static const char *write_yaml(const char *text) {
-    static char path[128];
-    snprintf(path, sizeof path, "%s/c.yaml", dir);
+    const char *path = in_root("c.yaml");
     assert_int_equal(rt_file_write_atomic(path, text, strlen(text)), RT_OK);
     return path;
 }
@@ -255,5 +234,5 @@ int main(void) {
         cmocka_unit_test(test_flags_win),    cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_missing_file),
     };
-    return cmocka_run_group_tests(tests, make_dir, remove_dir);
+    return cmocka_run_group_tests(tests, make_root, remove_root);
 }

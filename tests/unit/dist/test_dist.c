@@ -2,23 +2,12 @@
  * test_dist.c - sharing out, and exchanges among ranks. Alone it tests the first; tests/cli/ranks.sh starts it on
  * several ranks, where the exchanges have somebody to talk to.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "dist/dist.h"
+#include "support/check.h"
 #include <stdio.h>
 #include <string.h>
-
-#define OK(expr)                                                                                             \
-    do {                                                                                                     \
-        if ((expr) != RT_OK)                                                                                 \
-            fail_msg("%s", rt_error_text());                                                                 \
-    } while (0)
 
 static void shares_cover(void **state) {
     (void)state;

@@ -5,24 +5,13 @@
 #ifndef RT_TESTS_STUDENTS_SUPPORT_H
 #define RT_TESTS_STUDENTS_SUPPORT_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "base/alloc.h"
 #include "distill/distill.h"
 #include "plan/plan.h"
+#include "support/check.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#define OK(expr)                                                                                             \
-    do {                                                                                                     \
-        if ((expr) != RT_OK)                                                                                 \
-            fail_msg("%s: %s", #expr, rt_error_text());                                                      \
-    } while (0)
 
 /* The same numbers as uniform() of tests/golden/students.py. */
 static inline double hash_uniform(const char *name, int64_t i) {

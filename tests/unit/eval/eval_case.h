@@ -1,25 +1,15 @@
 /*
- * eval_case.h - what the tests of eval share: comparison of doubles, a metric or measure by its name, and
+ * eval_case.h - what the tests of eval share: a metric or measure by its name, and
  * random predictions.
  */
 #ifndef RT_TESTS_EVAL_CASE_H
 #define RT_TESTS_EVAL_CASE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "base/rng.h"
 #include "eval/eval.h"
+#include "support/check.h"
 #include <math.h>
 #include <string.h>
-
-static inline void near(double got, double want, double tol) {
-    if (!(fabs(got - want) <= tol))
-        fail_msg("got %.17g, wanted %.17g +- %g", got, want, tol);
-}
 
 /* A value that is defined. */
 static inline double metric(const rt_eval_input *in, const char *name) {

@@ -2,22 +2,12 @@
  * test_dirichlet.c - uncertainty of a Dirichlet against known values, at the limits, and beside the
  * difference form.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "base/rng.h"
 #include "base/special.h"
 #include "eval/eval.h"
+#include "support/check.h"
 #include <math.h>
 #include <string.h>
-
-static void near(double got, double want, double tol) {
-    if (!(fabs(got - want) <= tol))
-        fail_msg("got %.15g, wanted %.15g +- %g", got, want, tol);
-}
 
 typedef struct uncertainty {
     double total, data, knowledge, epkl, differential_entropy, precision, p[6];

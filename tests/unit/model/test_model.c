@@ -5,28 +5,8 @@
 #include "base/file.h"
 #include "io/io.h"
 #include "model/model.h"
-#include <math.h>
-#include <setjmp.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-#include <cmocka.h>
-
-static char dir[64];
-
-static int make_dir(void **state) {
-    (void)state;
-    strcpy(dir, "/tmp/rt-model-XXXXXX");
-    return mkdtemp(dir) ? 0 : -1;
-}
-
-static int remove_dir(void **state) {
-    (void)state;
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", dir);
-    return system(command);
-}
+#include "support/check.h"
+#include "support/root.h"
 
 /* A file as retort would write it for mlp:4 on two features and three classes, from any number of tensors and
  * lines. */
@@ -37,8 +17,7 @@ static rt_st_meta lines[LINES];
 static char names[TENSORS][64];
 
 static const char *write_file(const char *name, int64_t n, int64_t nmeta) {
-    static char path[160];
-    snprintf(path, sizeof path, "%s/%s", dir, name);
+    const char *path = in_root(name);
     assert_int_equal(rt_safetensors_write(path, tensors, n, lines, nmeta), RT_OK);
     return path;
 }
@@ -74,7 +53,7 @@ static void expect_refused(const char *path, const char *says) {
         fail_msg("accepted; wanted '%s'", says);
     assert_null(m);
     assert_int_equal(st, RT_E_INPUT);
-    if (!strstr(rt_error_text(), says) || !strstr(rt_error_text(), dir))
+    if (!strstr(rt_error_text(), says) || !strstr(rt_error_text(), root.path))
         fail_msg("'%s' does not say '%s'", rt_error_text(), says);
 }
 
@@ -170,29 +149,27 @@ static void test_tensors(void **state) {
 static void test_directories(void **state) {
     (void)state;
     reset();
-    expect_refused(dir, "no model.safetensors and no member-");
+    expect_refused(root.path, "no model.safetensors and no member-");
     write_file("member-000.safetensors", TENSORS, LINES);
     write_file("member-002.safetensors", TENSORS, LINES);
-    expect_refused(dir, "2 of 3 member files");
+    expect_refused(root.path, "2 of 3 member files");
     lines[1].value = "{\"mean\":[],\"std\":[]}";
     write_file("member-001.safetensors", TENSORS, LINES);
-    expect_refused(dir, "preprocessing differs");
+    expect_refused(root.path, "preprocessing differs");
     reset();
     write_file("member-001.safetensors", TENSORS, LINES);
     rt_model *m;
-    if (rt_model_load(&m, dir) != RT_OK)
+    if (rt_model_load(&m, root.path) != RT_OK)
         fail_msg("%s", rt_error_text());
     assert_int_equal(rt_model_members(m), 3);
     rt_model_destroy(&m);
     write_file("model.safetensors", TENSORS, LINES);
-    expect_refused(dir, "holds model.safetensors and member files");
-    char path[128];
-    snprintf(path, sizeof path, "%s/none", dir);
-    expect_refused(path, "none");
+    expect_refused(root.path, "holds model.safetensors and member files");
+    expect_refused(in_root("none"), "none");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_good), cmocka_unit_test(test_metadata),
                                        cmocka_unit_test(test_tensors), cmocka_unit_test(test_directories)};
-    return cmocka_run_group_tests(tests, make_dir, remove_dir);
+    return cmocka_run_group_tests(tests, make_root, remove_root);
 }

@@ -3,25 +3,14 @@
  * which networks had their weights made ready before; and they follow the weights, unless these were promised
  * to stay.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "model/predictor.h"
+#include "support/check.h"
 #include <math.h>
 #include <string.h>
 
 enum { ROWS = 5, NETWORKS = 6, OUTPUTS = 10, INPUT = 3 * 16 * 16, BIG = 40 };
-
-#define OK(expr)                                                                                             \
-    do {                                                                                                     \
-        if ((expr) != RT_OK)                                                                                 \
-            fail_msg("%s", rt_error_text());                                                                 \
-    } while (0)
 
 typedef float answers[NETWORKS][ROWS][OUTPUTS];
 

@@ -5,11 +5,9 @@
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "step/step.h"
-#include <math.h>
-#include <setjmp.h>
+#include "support/check.h"
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 enum { BATCH = 24, FEATURES = 5, CLASSES = 3, MEMBERS_MAX = 9 };
 
@@ -25,12 +23,6 @@ typedef struct fixture {
     double lr[MEMBERS_MAX], losses[MEMBERS_MAX];
     double correct[MEMBERS_MAX];
 } fixture;
-
-#define OK(e)                                                                                                \
-    do {                                                                                                     \
-        if ((e) != RT_OK)                                                                                    \
-            fail_msg("%s", rt_error_text());                                                                 \
-    } while (0)
 
 /* Member m of this fixture has the data and seed of member first + m. */
 static void setup(fixture *f, int threads, int first, int members, bool regression, rt_step_options o) {
