@@ -7,20 +7,12 @@
 #include "golden/golden.h"
 #include "perturb/perturb.h"
 #include "step/step.h"
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
+#include "support/check.h"
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
 enum { M = 3, ROWS = 8, D = 36, H = 12, K = 5, STEPS = 10, WEIGHTS = 20, NUMBERS = STEPS + WEIGHTS + K };
 static const double TOLERANCE = 1e-4;
-
-static void check(rt_status st) {
-    if (st != RT_OK)
-        fail_msg("%s", rt_error_text());
-}
 
 /* ---- the numbers that latent_be.py computes, too ---- */
 
@@ -59,7 +51,7 @@ static void read_golden(double *v) {
     fclose(f);
 }
 
-static void expect(const char *what, int at, double got, double want) {
+static void agrees(const char *what, int at, double got, double want) {
     if (!(fabs(got - want) <= TOLERANCE * fmax(1, fabs(want))))
         fail_msg("%s %d: got %.9g, PyTorch %.9g", what, at, got, want);
 }
@@ -76,13 +68,13 @@ static void ten_steps(int threads) {
     float *blocks[M], *flat_block = NULL;
     double gold[NUMBERS];
     read_golden(gold);
-    check(rt_pool_create(&pool, threads));
-    check(rt_params_create(&params));
-    check(rt_params_create(&teacher_params));
-    check(rt_student_create(&student, &(rt_student_config){.spec = "latent-be:3", .arch = arch}, params));
-    check(rt_net_create(&teacher, &arch, teacher_params, NULL));
+    OK(rt_pool_create(&pool, threads));
+    OK(rt_params_create(&params));
+    OK(rt_params_create(&teacher_params));
+    OK(rt_student_create(&student, &(rt_student_config){.spec = "latent-be:3", .arch = arch}, params));
+    OK(rt_net_create(&teacher, &arch, teacher_params, NULL));
     for (int m = 0; m < M; m++) {
-        check(rt_calloc(&blocks[m], (size_t)rt_params_floats(teacher_params), sizeof(float)));
+        OK(rt_calloc(&blocks[m], (size_t)rt_params_floats(teacher_params), sizeof(float)));
         fill_teacher(teacher_params, blocks[m], m);
     }
     const rt_distill_config what = {.student = student,
@@ -100,7 +92,7 @@ static void ten_steps(int threads) {
                                .weight_decay = 5e-4,
                                .decay_rule = "all",
                                .slice = 2};
-    check(rt_step_create(&step, &what, params, o, pool));
+    OK(rt_step_create(&step, &what, params, o, pool));
     fill_student(params, rt_step_values(step, 0));
     for (int t = 0; t < STEPS; t++) {
         float x[ROWS * D];
@@ -119,18 +111,18 @@ static void ten_steps(int threads) {
                                .temperature = 4,
                                .pair = {PAIRS[t][0], PAIRS[t][1]},
                                .teacher_blocks = (const float *const *)blocks};
-        check(rt_step_run(step, &io));
-        expect("loss", t, loss, gold[t]);
+        OK(rt_step_run(step, &io));
+        agrees("loss", t, loss, gold[t]);
     }
-    check(rt_student_collapse(student, params, rt_step_values(step, 0), &flat, &flat_params, &flat_block));
+    OK(rt_student_collapse(student, params, rt_step_values(step, 0), &flat, &flat_params, &flat_block));
     const float *w =
         flat_block + rt_params_get(flat_params, rt_params_find(flat_params, "layers.0.weight"))->offset;
     const float *b =
         flat_block + rt_params_get(flat_params, rt_params_find(flat_params, "layers.1.bias"))->offset;
     for (int i = 0; i < WEIGHTS; i++)
-        expect("weight", i, (double)w[i], gold[STEPS + i]);
+        agrees("weight", i, (double)w[i], gold[STEPS + i]);
     for (int i = 0; i < K; i++)
-        expect("bias", i, (double)b[i], gold[STEPS + WEIGHTS + i]);
+        agrees("bias", i, (double)b[i], gold[STEPS + WEIGHTS + i]);
     for (int m = 0; m < M; m++)
         rt_free(blocks[m]);
     rt_free(flat_block);

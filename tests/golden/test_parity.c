@@ -6,19 +6,13 @@
  * where nothing but an error can differ, and in float as in training: plan, fast kernels, gradients,
  * running statistics, optimiser.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "base/alloc.h"
 #include "base/pool.h"
 #include "distill/distill.h"
+#include "golden/golden.h"
 #include "plan/optim.h"
 #include "plan/plan.h"
-#include "golden/golden.h"
-#include <math.h>
+#include "support/check.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -87,24 +81,19 @@ typedef struct run {
     int32_t *y;
 } run;
 
-static void check(rt_status st) {
-    if (st != RT_OK)
-        fail_msg("%s", rt_error_text());
-}
-
 static float *floats(int64_t n) {
     float *p = NULL;
-    check(rt_calloc(&p, (size_t)n, sizeof *p));
+    OK(rt_calloc(&p, (size_t)n, sizeof *p));
     return p;
 }
 
 static void run_init(run *r, const golden *gold) {
     memset(r, 0, sizeof *r);
     r->gold = gold;
-    check(rt_params_create(&r->params));
+    OK(rt_params_create(&r->params));
     rt_arch_config c = {.spec = gold->spec, .input = gold->input, .outputs = gold->classes};
-    check(rt_net_create(&r->net, &c, r->params, NULL));
-    check(rt_pool_create(&r->pool, 2));
+    OK(rt_net_create(&r->net, &c, r->params, NULL));
+    OK(rt_pool_create(&r->pool, 2));
     int64_t n = rt_params_floats(r->params);
     r->w = floats(n);
     r->g = floats(n);
@@ -113,7 +102,7 @@ static void run_init(run *r, const golden *gold) {
         fill_param(rt_params_get(r->params, i), r->w + rt_params_get(r->params, i)->offset);
     r->x = floats(gold->batch * rt_shape_elems(&gold->input));
     r->logits = floats(gold->batch * gold->classes);
-    check(rt_calloc(&r->y, (size_t)gold->batch, sizeof *r->y));
+    OK(rt_calloc(&r->y, (size_t)gold->batch, sizeof *r->y));
 }
 
 static void run_deinit(run *r) {
@@ -143,12 +132,12 @@ static void load_batch(run *r, int index) {
  * i. */
 static rt_graph *build(const run *r, bool train, rt_dtype t) {
     rt_graph *g = NULL;
-    check(rt_graph_create(&g, r->gold->batch, t));
+    OK(rt_graph_create(&g, r->gold->batch, t));
     rt_build b = {.g = g, .params = r->params, .train = train};
     const rt_val x = rt_graph_input(g, "x", t, r->gold->input, 1), z = rt_net_forward(r->net, &b, x);
     if (!train) {
         rt_graph_output(g, "logits", z);
-        check(rt_graph_status(g));
+        OK(rt_graph_status(g));
         return g;
     }
     const rt_objective_in in = {
@@ -157,17 +146,17 @@ static rt_graph *build(const run *r, bool train, rt_dtype t) {
     rt_graph_output(g, "loss", loss);
     int n = rt_params_count(r->params), k = 0;
     rt_val *wrt = NULL, *grad = NULL;
-    check(rt_calloc(&wrt, (size_t)n, sizeof *wrt));
-    check(rt_calloc(&grad, (size_t)n, sizeof *grad));
+    OK(rt_calloc(&wrt, (size_t)n, sizeof *wrt));
+    OK(rt_calloc(&grad, (size_t)n, sizeof *grad));
     for (int i = 0; i < n; i++) {
         const rt_param *p = rt_params_get(r->params, i);
         if (p->role != RT_ROLE_STATE)
             wrt[k++] = rt_graph_param(g, i, p->name, p->shape);
     }
-    check(rt_graph_grad(g, loss, wrt, k, grad));
+    OK(rt_graph_grad(g, loss, wrt, k, grad));
     for (int i = 0; i < k; i++)
         rt_graph_output(g, rt_graph_node(g, wrt[i])->name, grad[i]);
-    check(rt_graph_status(g));
+    OK(rt_graph_status(g));
     rt_free(wrt);
     rt_free(grad);
     return g;
@@ -204,7 +193,7 @@ static void sgd(run *r) {
     }
 }
 
-static void expect(const char *what, int at, double got, double want, double scale, double tolerance) {
+static void agrees(const char *what, int at, double got, double want, double scale, double tolerance) {
     double d = fabs(got - want) / scale;
     if (!(d <= tolerance))
         fail_msg("%s %d: got %.12g, PyTorch %.12g, difference %.2g", what, at, got, want, d);
@@ -227,8 +216,8 @@ static void compare(const char *name, rt_plan_options options) {
         rt_plan *plan = NULL;
         rt_exec *e = NULL;
         rt_graph *g = build(&r, train, RT_DTYPE_F32);
-        check(rt_plan_compile(&plan, g, options));
-        check(rt_exec_create(&e, plan, r.pool));
+        OK(rt_plan_compile(&plan, g, options));
+        OK(rt_exec_create(&e, plan, r.pool));
         bind(&r, e, g);
         for (int step = 0; step < (train ? gold.steps : 1); step++) {
             load_batch(&r, step % BATCHES);
@@ -237,7 +226,7 @@ static void compare(const char *name, rt_plan_options options) {
             rt_run how = {.step = (uint64_t)step};
             rt_exec_run(&e, &how, 1, r.pool);
             if (train) {
-                expect("loss", step, (double)r.loss, gold.v[step], fabs(gold.v[step]), TOLERANCE_F32);
+                agrees("loss", step, (double)r.loss, gold.v[step], fabs(gold.v[step]), TOLERANCE_F32);
                 sgd(&r);
             }
         }
@@ -246,7 +235,7 @@ static void compare(const char *name, rt_plan_options options) {
         rt_graph_destroy(&g);
     }
     for (int i = gold.steps; i < gold.n; i++)
-        expect("logit", i - gold.steps, (double)r.logits[i - gold.steps], gold.v[i], logit_scale(&gold),
+        agrees("logit", i - gold.steps, (double)r.logits[i - gold.steps], gold.v[i], logit_scale(&gold),
                TOLERANCE_F32);
     run_deinit(&r);
 }
@@ -261,13 +250,13 @@ typedef struct wide {
 static void wide_init(wide *d, const run *r) {
     int64_t n = rt_params_floats(r->params), rows = r->gold->batch;
     size_t slots = (size_t)rt_params_count(r->params);
-    check(rt_calloc(&d->param, slots, sizeof *d->param));
-    check(rt_calloc(&d->out, 4 * slots + 1, sizeof *d->out));
-    check(rt_calloc(&d->w, (size_t)n, sizeof *d->w));
-    check(rt_calloc(&d->g, (size_t)n, sizeof *d->g));
-    check(rt_calloc(&d->m, (size_t)n, sizeof *d->m));
-    check(rt_calloc(&d->x, (size_t)(rows * rt_shape_elems(&r->gold->input)), sizeof *d->x));
-    check(rt_calloc(&d->logits, (size_t)(rows * r->gold->classes), sizeof *d->logits));
+    OK(rt_calloc(&d->param, slots, sizeof *d->param));
+    OK(rt_calloc(&d->out, 4 * slots + 1, sizeof *d->out));
+    OK(rt_calloc(&d->w, (size_t)n, sizeof *d->w));
+    OK(rt_calloc(&d->g, (size_t)n, sizeof *d->g));
+    OK(rt_calloc(&d->m, (size_t)n, sizeof *d->m));
+    OK(rt_calloc(&d->x, (size_t)(rows * rt_shape_elems(&r->gold->input)), sizeof *d->x));
+    OK(rt_calloc(&d->logits, (size_t)(rows * r->gold->classes), sizeof *d->logits));
     for (int64_t i = 0; i < n; i++)
         d->w[i] = (double)r->w[i];
     for (size_t i = 0; i < slots; i++)
@@ -326,16 +315,16 @@ static void parity_double(void **state) {
             for (int64_t i = 0; i < gold.batch * rt_shape_elems(&gold.input); i++)
                 d.x[i] = (double)r.x[i];
             const void *inputs[] = {d.x, r.y};
-            check(rt_interp_run(g, (const void *const *)d.param, inputs, NULL, d.out, (rt_run){0}));
+            OK(rt_interp_run(g, (const void *const *)d.param, inputs, NULL, d.out, (rt_run){0}));
             if (train) {
-                expect("loss", step, d.loss, gold.v[step], fabs(gold.v[step]), TOLERANCE_F64);
+                agrees("loss", step, d.loss, gold.v[step], fabs(gold.v[step]), TOLERANCE_F64);
                 wide_sgd(&d, &r);
             }
         }
         rt_graph_destroy(&g);
     }
     for (int i = gold.steps; i < gold.n; i++)
-        expect("logit", i - gold.steps, d.logits[i - gold.steps], gold.v[i], logit_scale(&gold),
+        agrees("logit", i - gold.steps, d.logits[i - gold.steps], gold.v[i], logit_scale(&gold),
                TOLERANCE_F64);
     wide_deinit(&d);
     run_deinit(&r);

@@ -2,25 +2,14 @@
  * test_labels.c - the loss of labels and targets against the formula, and its gradient against differences,
  * in double; and the table of methods.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "distill/distill.h"
 #include "plan/plan.h"
-#include <math.h>
+#include "support/check.h"
 #include <string.h>
 
 enum { ROWS = 6, FEATURES = 3, OUT_MAX = 4, FLOATS_MAX = 512 };
-
-static void check(rt_status st) {
-    if (st != RT_OK)
-        fail_msg("%s", rt_error_text());
-}
 
 /* A network with a linear body and both results of the method: loss, outputs, and the gradient of every
  * parameter. */
@@ -48,9 +37,9 @@ static void problem_init(problem *p, bool regression, double smoothing, const do
                         .norm = mean ? FEATURES : 0,
                         .mean = mean,
                         .std = std};
-    check(rt_params_create(&p->params));
-    check(rt_net_create(&p->net, &c, p->params, NULL));
-    check(rt_graph_create(&p->g, ROWS, RT_DTYPE_F64));
+    OK(rt_params_create(&p->params));
+    OK(rt_net_create(&p->net, &c, p->params, NULL));
+    OK(rt_graph_create(&p->g, ROWS, RT_DTYPE_F64));
     rt_build b = {.g = p->g, .params = p->params, .train = true};
     const rt_val x = rt_graph_input(p->g, "x", RT_DTYPE_F64, rt_shape1(FEATURES), 1);
     rt_objective_in in = {.g = p->g,
@@ -74,10 +63,10 @@ static void problem_init(problem *p, bool regression, double smoothing, const do
         wrt[i] = rt_graph_param(p->g, i, line->name, line->shape);
         p->slot[i] = p->w + line->offset;
     }
-    check(rt_graph_grad(p->g, loss, wrt, n, grad));
+    OK(rt_graph_grad(p->g, loss, wrt, n, grad));
     for (int i = 0; i < n; i++)
         rt_graph_output(p->g, rt_params_get(p->params, i)->name, grad[i]);
-    check(rt_graph_status(p->g));
+    OK(rt_graph_status(p->g));
     rt_rng r = rt_rng_make(5, RT_RNG_TEST, 0, 0);
     uint64_t at = 0;
     for (int i = 0; i < FLOATS_MAX; i++)
@@ -101,12 +90,7 @@ static void evaluate(problem *p) {
     void *out[10] = {&p->loss, p->out};
     for (int i = 0; i < rt_params_count(p->params); i++)
         out[2 + i] = p->grad + rt_params_get(p->params, i)->offset;
-    check(rt_interp_run(p->g, (const void *const *)p->slot, in, NULL, out, (rt_run){0}));
-}
-
-static void near(double got, double want, double tol) {
-    if (!(fabs(got - want) <= tol * (1 + fabs(want))))
-        fail_msg("got %.12g, wanted %.12g", got, want);
+    OK(rt_interp_run(p->g, (const void *const *)p->slot, in, NULL, out, (rt_run){0}));
 }
 
 static double cross_entropy(const double *z, int y, double smoothing) {
@@ -137,7 +121,7 @@ static void gradient_check(problem *p) {
             p->w[j] = keep - h;
             evaluate(p);
             p->w[j] = keep;
-            near(want[j], (up - p->loss) / (2 * h), 1e-6);
+            near(want[j], (up - p->loss) / (2 * h), 1e-6 * (1 + fabs((up - p->loss) / (2 * h))));
         }
     }
 }
@@ -153,7 +137,7 @@ static void classification(void **state) {
         double want = 0;
         for (int r = 0; r < ROWS; r++)
             want += cross_entropy(p.out + r * OUT_MAX, p.label[r], smoothing[i]) / ROWS;
-        near(p.loss, want, 1e-12);
+        near(p.loss, want, 1e-12 * (1 + fabs(want)));
         gradient_check(&p);
         problem_deinit(&p);
     }
@@ -170,7 +154,7 @@ static void class_weights(void **state) {
     double want = 0;
     for (int r = 0; r < ROWS; r++)
         want += w[p.label[r]] * cross_entropy(p.out + r * OUT_MAX, p.label[r], 0.1) / ROWS;
-    near(p.loss, want, 1e-12);
+    near(p.loss, want, 1e-12 * (1 + fabs(want)));
     gradient_check(&p);
     problem_deinit(&p);
 }
@@ -186,7 +170,7 @@ static void regression(void **state) {
         double want = 0;
         for (int r = 0; r < ROWS; r++)
             want += gaussian(p.out + 2 * r, p.target[r]) / ROWS;
-        near(p.loss, want, 1e-12);
+        near(p.loss, want, 1e-12 * (1 + fabs(want)));
         if (scale < 2)
             gradient_check(&p);
     }
@@ -204,7 +188,7 @@ static void standardisation(void **state) {
         b.x[i] = (a.x[i] - mean[i % FEATURES]) / std[i % FEATURES];
     evaluate(&a);
     evaluate(&b);
-    near(a.loss, b.loss, 1e-12);
+    near(a.loss, b.loss, 1e-12 * (1 + fabs(b.loss)));
     problem_deinit(&a);
     problem_deinit(&b);
 }

@@ -2,26 +2,15 @@
  * test_batch_ensemble.c - member m of a network with rank-one factors is the plain network whose weights are
  * W o (s_m r_m^T): both are run, in double, and must give the same logits.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "base/alloc.h"
 #include "base/rng.h"
 #include "nn/nn.h"
 #include "plan/plan.h"
-#include <math.h>
+#include "support/check.h"
 #include <stdio.h>
 #include <string.h>
 
 enum { MEMBERS = 3, ROWS = 4, CLASSES = 5 };
-
-static void check(rt_status st) {
-    if (st != RT_OK)
-        fail_msg("%s", rt_error_text());
-}
 
 /* A table of parameters with values in double. */
 typedef struct model {
@@ -31,8 +20,8 @@ typedef struct model {
 } model;
 
 static void model_bind(model *m) {
-    check(rt_calloc(&m->w, (size_t)rt_params_floats(m->params), sizeof *m->w));
-    check(rt_calloc(&m->slot, (size_t)rt_params_count(m->params), sizeof *m->slot));
+    OK(rt_calloc(&m->w, (size_t)rt_params_floats(m->params), sizeof *m->w));
+    OK(rt_calloc(&m->slot, (size_t)rt_params_count(m->params), sizeof *m->slot));
     for (int i = 0; i < rt_params_count(m->params); i++)
         m->slot[i] = m->w + rt_params_get(m->params, i)->offset;
 }
@@ -87,12 +76,12 @@ static void take_member(model *plain, const model *be, int m) {
 
 static rt_graph *build(const rt_net *net, rt_params *params, int members, bool member_bn) {
     rt_graph *g = NULL;
-    check(rt_graph_create(&g, ROWS, RT_DTYPE_F64));
+    OK(rt_graph_create(&g, ROWS, RT_DTYPE_F64));
     rt_val x = rt_graph_input(g, "x", RT_DTYPE_F64, rt_net_config(net)->input, 1);
     rt_build b = {
         .g = g, .params = params, .declare = members > 1, .members = members, .member_bn = member_bn};
     rt_graph_output(g, "logits", rt_net_forward(net, &b, members > 1 ? rt_tile_members(g, x, members) : x));
-    check(rt_graph_status(g));
+    OK(rt_graph_status(g));
     return g;
 }
 
@@ -100,9 +89,9 @@ static void members_are_networks(const char *spec, bool member_bn) {
     rt_arch_config c = {.spec = spec, .input = rt_shape3(2, 6, 6), .outputs = CLASSES};
     model plain = {0}, be = {0};
     rt_net *net = NULL;
-    check(rt_params_create(&plain.params));
-    check(rt_params_create(&be.params));
-    check(rt_net_create(&net, &c, plain.params, NULL));
+    OK(rt_params_create(&plain.params));
+    OK(rt_params_create(&be.params));
+    OK(rt_net_create(&net, &c, plain.params, NULL));
     rt_graph *gp = build(net, plain.params, 1, false), *gb = build(net, be.params, MEMBERS, member_bn);
     model_bind(&plain);
     model_bind(&be);
@@ -114,10 +103,10 @@ static void members_are_networks(const char *spec, bool member_bn) {
         x[i] = rt_rng_normal(r, (uint64_t)i);
     const void *in[] = {x};
     void *out_all[] = {all}, *out_one[] = {one};
-    check(rt_interp_run(gb, (const void *const *)be.slot, in, NULL, out_all, (rt_run){0}));
+    OK(rt_interp_run(gb, (const void *const *)be.slot, in, NULL, out_all, (rt_run){0}));
     for (int m = 0; m < MEMBERS; m++) {
         take_member(&plain, &be, m);
-        check(rt_interp_run(gp, (const void *const *)plain.slot, in, NULL, out_one, (rt_run){0}));
+        OK(rt_interp_run(gp, (const void *const *)plain.slot, in, NULL, out_one, (rt_run){0}));
         for (int i = 0; i < ROWS * CLASSES; i++) {
             double got = all[m * ROWS * CLASSES + i];
             if (fabs(got - one[i]) > 1e-10 * (1 + fabs(one[i])))
@@ -148,8 +137,8 @@ static void factors(void **state) {
     rt_arch_config c = {.spec = "wrn:10,1", .input = rt_shape3(2, 6, 6), .outputs = CLASSES};
     rt_net *net = NULL;
     rt_params *p = NULL;
-    check(rt_params_create(&p));
-    check(rt_net_create(&net, &c, NULL, NULL));
+    OK(rt_params_create(&p));
+    OK(rt_net_create(&net, &c, NULL, NULL));
     rt_graph *g = build(net, p, MEMBERS, true);
     static const struct {
         const char *name;

@@ -2,22 +2,8 @@
 #include "base/alloc.h"
 #include "io/io.h"
 #include "report/report_int.h"
+#include "support/check.h"
 #include "support/tmpdir.h"
-
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#define assert_ok(expr)                                                                                      \
-    do {                                                                                                     \
-        rt_status st_ = (expr);                                                                              \
-        if (st_ != RT_OK)                                                                                    \
-            fail_msg("%s: %s", rt_status_name(st_), rt_error_text());                                        \
-    } while (0)
 
 typedef struct fixture {
     tmpdir tmp;
@@ -90,7 +76,7 @@ static rt_jdoc *block(const fixture *f) {
     const char *end = strstr(start, "</script>");
     assert_non_null(end);
     rt_jdoc *d = NULL;
-    assert_ok(rt_jdoc_parse(&d, start, (size_t)(end - start), "block"));
+    OK(rt_jdoc_parse(&d, start, (size_t)(end - start), "block"));
     return d;
 }
 
@@ -166,7 +152,7 @@ static void test_paths(void **state) {
         "b\":{\"auroc\":{\"entropy\":0.5}},\"ood\":1,\"test\":{\"x\":null,\"pair\":[1,2]}}}";
     rt_jdoc *d = NULL;
     double v = 0;
-    assert_ok(rt_jdoc_parse(&d, text, sizeof text - 1, "t"));
+    OK(rt_jdoc_parse(&d, text, sizeof text - 1, "t"));
     rt_jval root = rt_jdoc_root(d);
     assert_true(rt_report_number(root, "sets/ood:a/b/auroc/entropy", &v) && v == 0.5);
     assert_true(rt_report_number(root, "sets/ood:*/auroc/entropy", &v) && v == 0.5);
@@ -189,7 +175,7 @@ static void test_table(void **state) {
     fixture *f = *state;
     put(f, "a", "metrics.json", EVALUATION(0.625, "1"));
     put(f, "b", "metrics.json", EVALUATION(0.6875, "1"));
-    assert_ok(render(f, "a", "b"));
+    OK(render(f, "a", "b"));
     assert_true(has(f, "data-v=\"0.625\" data-run=\"0\" data-path=\"evaluation/sets/test/accuracy\""));
     assert_true(has(f, "class=\"num best\" data-v=\"0.6875\" data-run=\"1\""));
     assert_false(has(f, "class=\"num best\" data-v=\"0.625\""));
@@ -207,7 +193,7 @@ static void test_different_data(void **state) {
     fixture *f = *state;
     put(f, "a", "metrics.json", EVALUATION(0.625, "1"));
     put(f, "b", "metrics.json", EVALUATION(0.6875, "2"));
-    assert_ok(render(f, "a", "b"));
+    OK(render(f, "a", "b"));
     assert_false(has(f, "class=\"num best\""));
     assert_true(has(f, "evaluated on different data"));
 }
@@ -215,7 +201,7 @@ static void test_different_data(void **state) {
 static void test_missing_parts(void **state) {
     fixture *f = *state;
     put(f, "only config", "config.yaml", "# words\ndata: \"csv:a b.csv\"\nteacher: \"runs/t\"\nlr: 0.1\n");
-    assert_ok(render(f, "only config", NULL));
+    OK(render(f, "only config", NULL));
     assert_int_equal(f->result.evaluated, 0);
     assert_non_null(strstr(rt_str_text(&f->result.hint), "only config' --data 'csv:a b.csv'"));
     assert_true(rt_str_starts(rt_str_text(&f->result.hint), "retort eval '"));
@@ -224,7 +210,7 @@ static void test_missing_parts(void **state) {
     put(f, "only log", "log.jsonl",
         "{\"event\":\"start\",\"time\":\"T0\"}\n{\"event\":\"epoch\",\"epoch\":1,\"train_loss\":0.5}\n{"
         "\"event\":\"ep");
-    assert_ok(render(f, "only log", "only config"));
+    OK(render(f, "only log", "only config"));
     assert_true(has(f, "id=\"training\""));
     assert_true(has(f, "\"log\":{\"epoch\":[1],\"train_loss\":[0.5]}"));
 }
@@ -240,7 +226,7 @@ static void test_hostile(void **state) {
         "\"curves\":{\"roc\":{\"ood:</ScRiPt><!--\":{\"entropy\":{\"fpr\":[0,1],\"tpr\":[0,1]}}}}},"
         "\"average\":{\"method\":\"<em>\",\"layers\":[{\"name\":\"<q>\",\"n\":3,\"row_entropy\":[0.1]}]}}");
     put(f, name, "config.yaml", "data: \"</pre><script>alert(4)</script>\"\n");
-    assert_ok(render_titled(f, name, NULL, "<title>"));
+    OK(render_titled(f, name, NULL, "<title>"));
     const char *page = rt_str_text(&f->page);
     static const char *const tags[] = {"<img", "<i>alert", "<b>,",      "<u>",           "<em>", "<q>",
                                        "<s>",  "<title><", "</ScRiPt>", "<script>alert", "<!--"};
@@ -264,9 +250,9 @@ static void test_names(void **state) {
     snprintf(twin, sizeof twin, "%s/a/pictures/a", f->tmp.path);
     mkdir(twin, 0777);
     put(f, "a/pictures/a", "config.yaml", "lr: 1\n");
-    assert_ok(render(f, "a/", "a/pictures"));
+    OK(render(f, "a/", "a/pictures"));
     assert_true(has(f, "</i>a</span>"));
-    assert_ok(render(f, "a", "a/pictures/a"));
+    OK(render(f, "a", "a/pictures/a"));
     assert_false(has(f, "</i>a</span>"));
     assert_int_equal(render(f, "a", "a"), RT_E_USAGE);
 }
@@ -281,7 +267,7 @@ static void test_thinned(void **state) {
             i, 1.0 / i, 2.0 / i);
     put_n(f, "long", "log.jsonl", log.p, log.len);
     rt_str_deinit(&log);
-    assert_ok(render(f, "long", NULL));
+    OK(render(f, "long", NULL));
     assert_true(f->page.len < 400000);
     rt_jdoc *d = block(f);
     rt_jval columns = rt_report_find(rt_jdoc_root(d), "runs/0/log");
@@ -311,10 +297,10 @@ static const uint8_t one_pixel[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n',
 static void test_pictures(void **state) {
     fixture *f = *state;
     put(f, "a", "metrics.json", MONTAGE("pictures/least.png"));
-    assert_ok(render(f, "a", NULL)); /* the file may be gone */
+    OK(render(f, "a", NULL)); /* the file may be gone */
     assert_false(has(f, "data:image/png"));
     put_n(f, "a", "pictures/least.png", one_pixel, sizeof one_pixel);
-    assert_ok(render(f, "a", NULL));
+    OK(render(f, "a", NULL));
     assert_int_equal(occurrences(rt_str_text(&f->page), "data:image/png;base64,"), 1);
     assert_int_equal(occurrences(rt_str_text(&f->page), "class=\"cut p0\""), 3);
     assert_true(has(f, "aspect-ratio:1.5000"));
@@ -343,7 +329,7 @@ static void test_large_pictures(void **state) {
         put_n(f, run, "pictures/least.png", data, BYTES);
     }
     free(data);
-    assert_ok(render(f, "a", "b"));
+    OK(render(f, "a", "b"));
     assert_int_equal(f->result.pictures_left_out, 1);
     assert_true(f->page.len < 5000000);
     assert_true(has(f, "pictures/least.png is left out"));
@@ -405,10 +391,10 @@ static void test_nulls(void **state) {
         "\"misclassification\":null},\"corrupt\":null},"
         "\"curves\":{\"roc\":null,\"line\":null,\"histogram\":{\"entropy\":null}},\"pictures\":null},"
         "\"average\":null}");
-    assert_ok(render(f, "a", NULL));
+    OK(render(f, "a", NULL));
     assert_false(has(f, "id=\"average\""));
     put(f, "a", "metrics.json", "{\"evaluation\":null}");
-    assert_ok(render(f, "a", NULL));
+    OK(render(f, "a", NULL));
     assert_int_equal(f->result.evaluated, 0);
 }
 
