@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, check_random_state
 from ._native import PathLike
 from .data import Data, Floats
 from .model import Model
-from .verbs import distill, train
+from .verbs import Runs, distill, train
 
 Array = npt.NDArray[Any]
 try:
@@ -29,14 +29,15 @@ _ROWS_TO_HOLD_OUT = 20  # with fewer, all are trained on
 class _Estimator(BaseEstimator):
     """
     arch, members, epochs, method, valid, threads: keys of `retort train` and `distill`; settings: any others, as a dictionary.
-    teacher: run directory to distil from; its outputs are computed. (fit's teacher_proba: outputs that are known.)
+    teacher: run directory to distil from, or several as one ensemble; their outputs are computed.
+    (fit's teacher_proba: outputs that are known.)
     random_state: None is the program's own seed, 1; an integer is the program's --seed.
     input_shape: (channels, height, width), where rows are flattened pixels in [0, 1] and the architecture convolves.
     progress: function of a dictionary, called in each step. out: directory for the run; None: it is not kept.
     """
 
     def __init__(self, arch: str = "mlp:100", members: int = 5, epochs: int = 100, method: Optional[str] = None,
-                 teacher: Optional[PathLike] = None, valid: float = 0.1, random_state: Any = None, threads: int = 0,
+                 teacher: Optional[Runs] = None, valid: float = 0.1, random_state: Any = None, threads: int = 0,
                  input_shape: Optional[Sequence[int]] = None, settings: Optional[Mapping[str, Any]] = None,
                  progress: Any = None, out: Optional[PathLike] = None) -> None:
         self.arch = arch
@@ -96,7 +97,7 @@ class _Estimator(BaseEstimator):
                                 "seed": self._seed(), "threads": self.threads, "force": True, **(self.settings or {})}
         with tempfile.TemporaryDirectory() as d:
             run = os.fspath(self.out) if self.out is not None else os.path.join(d, "run")
-            known: Union[str, PathLike, None] = self.teacher
+            known: Optional[Runs] = self.teacher
             if teacher is not None:
                 known = "logits:" + os.path.join(d, "teacher.npy")
                 np.save(os.path.join(d, "teacher.npy"), teacher.astype(np.float32))

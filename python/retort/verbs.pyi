@@ -95,7 +95,7 @@ def distill(
     member_bn: Optional[bool] = ...,
     product_of_means: Optional[bool] = ...,
     method: Optional[PathLike] = ...,
-    teacher: Optional[PathLike] = ...,
+    teacher: Optional[Runs] = ...,
     objective: Optional[PathLike] = ...,
     perturb: Optional[PathLike] = ...,
     perturb_size: Optional[float] = ...,

@@ -36,12 +36,21 @@ static void say_number(rt_cli *c, const char *name, double v) {
         cli_say(&c->term, "  %-16s %.4f", name, v);
 }
 
+static void say_distilled(rt_cli *c, const rt_train_result *r) {
+    const char *list = c->config.teacher ? c->config.teacher : c->config.data;
+    rt_str from;
+    rt_str_init(&from);
+    for (const char *s = list; *s; s++)
+        rt_str_append(&from, *s == '\n' ? ", " : (char[2]){*s, 0});
+    cli_say(&c->term, "distilled %s into %d %s by %s", rt_str_text(&from), r->members,
+            r->members == 1 ? "network" : "networks", c->config.method);
+    rt_str_deinit(&from);
+}
+
 static void say_summary(rt_cli *c, const rt_train_result *r) {
     char steps[32], rate[32], params[32];
     if (c->verb->bit == RT_VERB_DISTILL)
-        cli_say(&c->term, "distilled %s into %d %s by %s",
-                c->config.teacher ? c->config.teacher : c->config.data, r->members,
-                r->members == 1 ? "network" : "networks", c->config.method);
+        say_distilled(c, r);
     else
         cli_say(&c->term, "trained %d %s of %s on %s", r->members, r->members == 1 ? "network" : "networks",
                 c->config.arch, c->config.data);

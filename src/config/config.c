@@ -10,6 +10,7 @@
  */
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "base/file.h"
 #include "base/sha256.h"
 #include "config/config.h"
 #include <stdio.h>
@@ -64,6 +65,24 @@ struct rt_config_state {
 int rt_config_list(const rt_param_info **out) {
     *out = params;
     return P_COUNT;
+}
+
+rt_status rt_config_items(const char *list, char ***out, int64_t *n) {
+    int64_t want = list != NULL;
+    for (const char *s = list; s && *s; s++)
+        want += *s == '\n';
+    *n = 0;
+    RT_TRY(rt_calloc(out, (size_t)want + 1, sizeof **out));
+    for (const char *s = list; *n < want; s += strcspn(s, "\n") + 1) {
+        const size_t len = strcspn(s, "\n");
+        const rt_status st = rt_calloc(&(*out)[*n], len + 1, 1);
+        if (st != RT_OK) {
+            rt_names_free(*out, *n);
+            return st;
+        }
+        memcpy((*out)[(*n)++], s, len);
+    }
+    return RT_OK;
 }
 
 /* ---- text to value ---- */
@@ -296,7 +315,12 @@ static void append_quoted(rt_str *out, const char *text, size_t n) {
     rt_str_append_char(out, '"');
 }
 
+/* One item stands alone, as it did before its parameter became a list. */
 static void append_list(rt_str *out, const char *text) {
+    if (!strchr(text, '\n')) {
+        append_quoted(out, text, strlen(text));
+        return;
+    }
     rt_str_append_char(out, '[');
     for (const char *s = text; *s;) {
         size_t n = strcspn(s, "\n");
@@ -365,14 +389,24 @@ void rt_config_hash(const rt_config *c, unsigned verb, bool names, char out[65])
     rt_sha256_hex(digest, out);
 }
 
+static void append_value(rt_str *out, int i, const char *text) {
+    if (text && params[i].kind == RT_KIND_LIST && strchr(text, '\n'))
+        append_list(out, text);
+    else
+        rt_str_append(out, text ? text : "unset");
+}
+
 void rt_config_diff(const rt_config *a, const rt_config *b, unsigned verb, rt_str *out) {
     char na[40], nb[40];
     for (int i = 0; i < P_COUNT; i++) {
         const char *ta = value_text(a, i, na), *tb = value_text(b, i, nb);
         if (!decides(i, verb) || (!ta && !tb) || (ta && tb && strcmp(ta, tb) == 0))
             continue;
-        rt_str_appendf(out, "%s%s (%s, now %s)", out->len ? ", " : "", params[i].key, ta ? ta : "unset",
-                       tb ? tb : "unset");
+        rt_str_appendf(out, "%s%s (", out->len ? ", " : "", params[i].key);
+        append_value(out, i, ta);
+        rt_str_append(out, ", now ");
+        append_value(out, i, tb);
+        rt_str_append_char(out, ')');
     }
 }
 

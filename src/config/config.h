@@ -67,6 +67,8 @@ rt_status rt_config_set(rt_config *c, unsigned verb, const char *key, const char
 rt_status rt_config_load(rt_config *c, unsigned verb,
                          const char *path) RT_MUST_CHECK; /* YAML: a flat mapping, '-' or '_' in keys */
 bool rt_config_is_set(const rt_config *c, const char *key);
+rt_status rt_config_items(const char *list, char ***out,
+                          int64_t *n) RT_MUST_CHECK; /* of a list; for rt_names_free (base/file.h) */
 void rt_config_write(const rt_config *c, unsigned verb,
                      rt_str *out);     /* YAML of every parameter the verb knows */
 bool rt_config_v3(const rt_config *c); /* --isa v3 */

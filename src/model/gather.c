@@ -17,29 +17,19 @@ enum { MODEL_MAX_BYTES = INT32_MAX };
 
 typedef struct gather {
     rt_run_dir dir;
-    rt_model *first;
-    int members;
+    rt_model *all;
 } gather;
 
 static rt_status check_run(gather *g, const char *run) {
-    rt_model *m;
+    rt_model *m = NULL;
     rt_run_state state;
     RT_TRY(rt_run_dir_state(run, &state));
     RT_FAIL_IF(state != RT_RUN_FINISHED, RT_E_USAGE, "%s is not a finished run", run);
-    RT_TRY(rt_model_load(&m, run));
-    rt_status st = RT_OK;
-    if (g->first &&
-        (strcmp(rt_net_config(rt_model_net(g->first))->spec, rt_net_config(rt_model_net(m))->spec) != 0 ||
-         rt_model_floats(g->first) != rt_model_floats(m) ||
-         rt_model_outputs(g->first) != rt_model_outputs(m)))
-        st = rt_error_set(RT_E_INPUT, __FILE__, __LINE__,
-                          "%s: holds %s, the first run %s; members are of one kind", run,
-                          rt_net_config(rt_model_net(m))->spec, rt_net_config(rt_model_net(g->first))->spec);
-    g->members += rt_model_networks(m);
-    if (!g->first && st == RT_OK)
-        g->first = m;
-    else
-        rt_model_destroy(&m);
+    RT_TRY(rt_model_load(g->all ? &m : &g->all, run));
+    if (m == NULL)
+        return RT_OK;
+    rt_status st = rt_model_add(g->all, m, run);
+    rt_model_destroy(&m);
     return st;
 }
 
@@ -90,7 +80,7 @@ static rt_status write_config(const gather *g, const char *run) {
     RT_TRY(rt_config_init(&c));
     RT_TRY_GOTO(rt_path_join(&path, run, "config.yaml"));
     RT_TRY_GOTO(rt_config_load(&c, RT_VERB_TRAIN | RT_VERB_DISTILL, path));
-    c.members = g->members;
+    c.members = rt_model_networks(g->all);
     st = rt_run_dir_write_config(&g->dir, &c, RT_VERB_TRAIN);
 done:
     rt_free(path);
@@ -103,7 +93,7 @@ static rt_status write_metrics(const gather *g, const char *const *runs, int64_t
     rt_json j;
     rt_str_init(&text);
     rt_run_json_begin(&j, &text);
-    rt_json_i64(&j, "members", g->members);
+    rt_json_i64(&j, "members", rt_model_networks(g->all));
     rt_json_strs(&j, "gathered", runs, n);
     const rt_status st = rt_run_json_end(&j, &g->dir, "metrics.json");
     rt_str_deinit(&text);
@@ -111,8 +101,8 @@ static rt_status write_metrics(const gather *g, const char *const *runs, int64_t
 }
 
 rt_status rt_gather_run(const char *const *runs, int64_t n, const char *out, bool force, int *members) {
-    gather g = {.members = 0};
-    rt_model *all = NULL;
+    gather g = {.all = NULL};
+    rt_model *again = NULL;
     int at = 0;
     rt_status st;
     for (int64_t i = 0; i < n; i++) {
@@ -126,15 +116,15 @@ rt_status rt_gather_run(const char *const *runs, int64_t n, const char *out, boo
     RT_TRY_GOTO(write_config(&g, runs[0]));
     for (int64_t i = 0; i < n; i++)
         RT_TRY_GOTO(copy_run(&g, runs[i], &at));
-    RT_TRY_GOTO(rt_model_load(&all, out));
-    if (rt_model_networks(all) != g.members)
+    RT_TRY_GOTO(rt_model_load(&again, out));
+    if (rt_model_networks(again) != rt_model_networks(g.all))
         RT_FAIL_GOTO(RT_E_FAILED, "%s: %d networks arrived, %d were to be gathered", out,
-                     rt_model_networks(all), g.members);
+                     rt_model_networks(again), rt_model_networks(g.all));
     RT_TRY_GOTO(write_metrics(&g, runs, n));
-    *members = g.members;
+    *members = rt_model_networks(g.all);
 done:
-    rt_model_destroy(&all);
-    rt_model_destroy(&g.first);
+    rt_model_destroy(&again);
+    rt_model_destroy(&g.all);
     rt_run_dir_close(&g.dir);
     return st;
 }

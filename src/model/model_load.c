@@ -289,12 +289,14 @@ static rt_status load_tensors(rt_model *m, const rt_safetensors *s, const char *
     return RT_OK;
 }
 
+static bool same_text(const char *a, const char *b) {
+    return a != NULL && b != NULL ? strcmp(a, b) == 0 : a == b;
+}
+
 static rt_status check_same(const rt_model *m, const rt_safetensors *s, const char *path, const char *first) {
-    for (int64_t i = 0; i < RT_COUNT(shared_keys); i++) {
-        const char *have = rt_safetensors_meta(s, shared_keys[i]), *want = rt_model_meta(m, shared_keys[i]);
-        const bool same = have != NULL && want != NULL ? strcmp(have, want) == 0 : have == want;
-        RT_FAIL_IF(!same, RT_E_INPUT, "%s: its %s differs from that of %s", path, shared_keys[i], first);
-    }
+    for (int64_t i = 0; i < RT_COUNT(shared_keys); i++)
+        RT_FAIL_IF(!same_text(rt_safetensors_meta(s, shared_keys[i]), rt_model_meta(m, shared_keys[i])),
+                   RT_E_INPUT, "%s: its %s differs from that of %s", path, shared_keys[i], first);
     return RT_OK;
 }
 
@@ -320,6 +322,33 @@ static rt_status load_member(rt_model *m, const char *path, const char *first, i
 done:
     rt_safetensors_destroy(&s);
     return st;
+}
+
+/* ---- several models as one ---- */
+
+const char *rt_model_differs(const rt_model *a, const rt_model *b) {
+    for (int64_t i = 0; i < RT_COUNT(shared_keys); i++)
+        if (!same_text(rt_model_meta(a, shared_keys[i]), rt_model_meta(b, shared_keys[i])))
+            return shared_keys[i];
+    return NULL;
+}
+
+rt_status rt_model_add(rt_model *m, const rt_model *more, const char *name) {
+    const char *key = rt_model_differs(m, more);
+    RT_FAIL_IF(key, RT_E_INPUT,
+               "%s: its %s differs from that of the first run; members are of one kind: %s, %s", name, key,
+               rt_net_config(rt_model_net(m))->spec, rt_net_config(rt_model_net(more))->spec);
+    RT_FAIL_IF(m->networks + more->networks > MEMBERS_MAX, RT_E_INPUT, "%s: more than %d members together",
+               name, MEMBERS_MAX);
+    const size_t each = (size_t)m->floats * sizeof(float), have = each * (size_t)m->networks;
+    size_t all;
+    RT_FAIL_IF(!rt_size_mul(each, (size_t)(m->networks + more->networks), &all), RT_E_MEMORY,
+               "%s: the members are too many", name);
+    RT_TRY(rt_memory_check(all - have, "the weights"));
+    RT_TRY(rt_realloc(&m->blocks, have, all));
+    memcpy(rt_model_weights(m, m->networks), more->blocks, all - have);
+    m->networks += more->networks;
+    return rt_model_list_blocks(m);
 }
 
 /* ---- run directories ---- */

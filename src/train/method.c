@@ -99,9 +99,10 @@ static rt_status resolve_teacher(rt_trainer *t, const rt_objective *o) {
                "%s moves what teachers answer for: they run in each step, not once", reason);
     RT_FAIL_IF(
         !t->teacher->model && needed && augmented && !said && (o->needs & RT_OBJ_DIRICHLET) == 0, RT_E_USAGE,
-        "--augment: stored outputs are those of the rows as they are, not of what --augment makes of them; "
+        "--augment: %s are those of the rows as they are, not of what --augment makes of them; "
         "give "
-        "the teacher's run, leave --augment out, or say --no-online-teacher to distil them all the same");
+        "the teacher's run, leave --augment out, or say --no-online-teacher to distil them all the same",
+        t->teacher->first ? "outputs of teachers of several kinds" : "stored outputs");
     if (!said)
         c->online_teacher =
             reason || (needed && augmented && t->teacher->model && (o->needs & RT_OBJ_DIRICHLET) == 0);
@@ -112,7 +113,8 @@ static rt_status resolve_teacher(rt_trainer *t, const rt_objective *o) {
                "the teachers' "
                "weights as they are: one or the other");
     RT_FAIL_IF(rt_trainer_reconstructs(t) && !t->teacher->model, RT_E_USAGE,
-               "--init-from-teacher: stored logits have no weights; give the run");
+               t->teacher->first ? "--init-from-teacher: the teachers are not of one kind"
+                                 : "--init-from-teacher: stored logits have no weights; give the run");
     return RT_OK;
 }
 

@@ -1,5 +1,12 @@
 /*
- * teacher.c - what a student learns from: the members of a run, or outputs that somebody stored.
+ * teacher.c - what a student learns from: the members of runs, or outputs that somebody stored.
+ *
+ * Several runs are one ensemble, in the order given: the one that `gather` would make of them (rt_model_add). Where
+ * they are not of one kind they are parts, which answer one after another for the rows as they are:
+ *
+ *     equal of all parts    task (classes and their order; target and its scaling), columns of a table, outputs
+ *     may differ            architecture, kind of student, standardisation; stored outputs beside runs
+ *     then impossible       what needs their weights or runs them in each step
  *
  * Outputs of all training rows are computed once, on the rows as they are, and kept in a file whose name is
  * made from everything they depend on:
@@ -22,6 +29,7 @@
 #include <string.h>
 
 static const char STORED[] = "logits:";
+enum { MEMBERS_MAX = 10000 };
 
 /* ---- opening ---- */
 
@@ -59,24 +67,21 @@ static size_t room(void) {
     return total == 0 ? SIZE_MAX / 2 : total > now.live_bytes ? (size_t)(total - now.live_bytes) : 0;
 }
 
-static rt_status alloc_outputs(rt_teacher *t, int64_t rows) {
+static rt_status alloc_outputs(float **out, int64_t rows, int members, int64_t outputs) {
     size_t floats, bytes;
-    RT_FAIL_IF(!rt_size_mul((size_t)rows, (size_t)t->members, &floats) ||
-                   !rt_size_mul(floats, (size_t)t->outputs, &floats) ||
+    RT_FAIL_IF(!rt_size_mul((size_t)rows, (size_t)members, &floats) ||
+                   !rt_size_mul(floats, (size_t)outputs, &floats) ||
                    !rt_size_mul(floats, sizeof(float), &bytes) || bytes > room(),
                RT_E_MEMORY,
                "outputs of %d teachers for %lld rows do not fit in memory (%.1f GiB); --online-teacher runs "
                "them in each step "
                "instead",
-               t->members, (long long)rows,
-               (double)rows * t->members * (double)t->outputs * 4 / 1073741824.0);
-    RT_TRY(rt_alloc(&t->logits, RT_MAX(bytes, (size_t)1)));
-    t->rows = rows;
-    return RT_OK;
+               members, (long long)rows, (double)rows * members * (double)outputs * 4 / 1073741824.0);
+    return rt_alloc(out, RT_MAX(bytes, (size_t)1));
 }
 
 /* Every number is finite, and variances are above zero; else the place of the first that is not. */
-static rt_status check_outputs(const rt_teacher *t, const char *name) {
+static rt_status check_outputs(const rt_teacher_part *t, const char *name) {
     const float *v = t->logits;
     for (int64_t r = 0; r < t->rows; r++)
         for (int m = 0; m < t->members; m++)
@@ -88,7 +93,7 @@ static rt_status check_outputs(const rt_teacher *t, const char *name) {
 }
 
 /* (n, m, k), or (n, k) of one teacher, as float. */
-static rt_status take_array(rt_teacher *t, const rt_npy *a, const char *path) {
+static rt_status take_array(rt_teacher_part *t, const rt_npy *a, const char *path) {
     const rt_shape *s = &a->shape;
     RT_FAIL_IF(a->kind != 'f', RT_E_INPUT,
                "%s: holds numbers of type %c%d, wanted float16, float32 or float64", path, a->kind,
@@ -98,16 +103,17 @@ static rt_status take_array(rt_teacher *t, const rt_npy *a, const char *path) {
                "them empty",
                path, s->rank);
     const int64_t members = s->rank == 3 ? s->d[1] : 1;
-    RT_FAIL_IF(members > 10000, RT_E_INPUT, "%s: %lld members; at most 10000 are supported", path,
-               (long long)members);
+    RT_FAIL_IF(members > MEMBERS_MAX, RT_E_INPUT, "%s: %lld members; at most %d are supported", path,
+               (long long)members, MEMBERS_MAX);
     t->members = (int)members;
     t->outputs = s->d[s->rank - 1];
-    RT_TRY(alloc_outputs(t, s->d[0]));
+    t->rows = s->d[0];
+    RT_TRY(alloc_outputs(&t->logits, t->rows, t->members, t->outputs));
     rt_numbers_to_f32(t->logits, a->data, a->kind, a->itemsize, rt_shape_elems(s));
     return check_outputs(t, path);
 }
 
-static rt_status open_stored(rt_teacher *t, const char *path) {
+static rt_status open_stored(rt_teacher_part *t, const char *path) {
     rt_npy a = {0};
     char *full = NULL;
     rt_status st;
@@ -121,14 +127,92 @@ done:
     return st;
 }
 
+/* One more of the list: more members of the last part, if it is a run of the same kind, or a part of its own. */
+static rt_status open_one(rt_teacher *t, const char *spec) {
+    rt_teacher_part *last = t->nparts > 0 ? &t->part[t->nparts - 1] : NULL, *p = &t->part[t->nparts];
+    RT_FAIL_IF(!rt_str_starts(spec, STORED) && rt_str_ends(spec, ".npy"), RT_E_USAGE,
+               "'%s' is an array; stored outputs are said as %s%s", spec, STORED, spec);
+    p->name = spec;
+    if (rt_str_starts(spec, STORED)) {
+        t->nparts++;
+        return open_stored(p, spec + strlen(STORED));
+    }
+    rt_model *m;
+    RT_TRY(rt_model_load(&m, spec));
+    if (last && last->model && rt_model_differs(last->model, m) == NULL) {
+        const rt_status st = rt_model_add(last->model, m, spec);
+        rt_model_destroy(&m);
+        return st;
+    }
+    t->nparts++;
+    p->model = m;
+    return RT_OK;
+}
+
+/* Parts answer the same question in the same form. */
+static rt_status check_parts(const rt_teacher *t) {
+    static const char *const keys[] = {"task", "table"};
+    bool stored = false;
+    for (int i = 0; i < t->nparts; i++) {
+        const rt_teacher_part *p = &t->part[i];
+        stored = stored || !p->model;
+        RT_FAIL_IF(p->outputs != t->part[0].outputs, RT_E_INPUT, "%s has %lld outputs, %s has %lld", p->name,
+                   (long long)p->outputs, t->part[0].name, (long long)t->part[0].outputs);
+        for (int64_t k = 0; p->model && k < RT_COUNT(keys); k++) {
+            const char *have = rt_model_meta(p->model, keys[k]), *want = rt_model_meta(t->first, keys[k]);
+            RT_FAIL_IF(
+                (have == NULL) != (want == NULL) || (have && strcmp(have, want) != 0), RT_E_INPUT,
+                "%s: its %s differs from that of the first run; teachers answer the same question for the "
+                "same classes or target",
+                p->name, keys[k]);
+        }
+    }
+    RT_FAIL_IF(stored && t->first && rt_model_task(t->first) == RT_TASK_REGRESSION &&
+                   rt_model_target(t->first)->warp.kind != RT_WARP_NONE,
+               RT_E_USAGE, "the runs transform their target, and stored outputs are of the target itself");
+    return RT_OK;
+}
+
+/* Of the whole: that of its only part, or of all of them in order. */
+static void digest_parts(rt_teacher *t) {
+    rt_sha256 sha;
+    uint8_t digest[32];
+    rt_sha256_init(&sha);
+    for (int i = 0; i < t->nparts; i++)
+        rt_sha256_update(&sha, t->part[i].digest, 64);
+    rt_sha256_final(&sha, digest);
+    rt_sha256_hex(digest, t->digest);
+    if (t->nparts == 1)
+        memcpy(t->digest, t->part[0].digest, sizeof t->digest);
+}
+
 /* Answers of v3 kernels are others, and kept apart. */
-static rt_status open_run(rt_teacher *t, const char *path, bool v3) {
-    RT_TRY(rt_model_load(&t->model, path));
-    if (v3)
-        rt_model_set_v3(t->model, true);
-    t->members = rt_model_members(t->model);
-    t->outputs = rt_model_outputs(t->model);
-    digest_model(t->model, t->digest);
+static rt_status open_all(rt_teacher *t, const char *list, bool v3) {
+    RT_TRY(rt_config_items(list, &t->names, &t->nnames));
+    RT_TRY(rt_calloc(&t->part, (size_t)t->nnames, sizeof *t->part));
+    for (int64_t i = 0; i < t->nnames; i++)
+        RT_TRY(open_one(t, t->names[i]));
+    for (int i = 0; i < t->nparts; i++) {
+        rt_teacher_part *p = &t->part[i];
+        if (p->model) {
+            if (v3)
+                rt_model_set_v3(p->model, true);
+            p->members = rt_model_members(p->model);
+            p->outputs = rt_model_outputs(p->model);
+            digest_model(p->model, p->digest);
+            t->first = t->first ? t->first : p->model;
+        }
+        RT_FAIL_IF(p->members > MEMBERS_MAX - t->members, RT_E_INPUT, "%s: more than %d members together",
+                   p->name, MEMBERS_MAX);
+        t->members += p->members;
+    }
+    t->outputs = t->part[0].outputs;
+    t->rows = t->part[0].rows;
+    digest_parts(t);
+    RT_TRY(check_parts(t));
+    t->model = t->nparts == 1 ? t->first : NULL;
+    if (!t->model)
+        return RT_OK;
     const int n = rt_model_networks(t->model);
     RT_TRY(rt_calloc(&t->blocks, (size_t)n, sizeof *t->blocks));
     for (int i = 0; i < n; i++)
@@ -136,14 +220,11 @@ static rt_status open_run(rt_teacher *t, const char *path, bool v3) {
     return RT_OK;
 }
 
-rt_status rt_teacher_open(rt_teacher **out, const char *spec, bool v3) {
-    *out = NULL;
+rt_status rt_teacher_open(rt_teacher **out, const char *list, bool v3) {
     rt_teacher *t;
-    RT_FAIL_IF(!rt_str_starts(spec, STORED) && rt_str_ends(spec, ".npy"), RT_E_USAGE,
-               "--teacher: '%s' is an array; stored outputs are said as %s%s", spec, STORED, spec);
+    *out = NULL;
     RT_TRY(rt_calloc(&t, 1, sizeof *t));
-    rt_status st =
-        rt_str_starts(spec, STORED) ? open_stored(t, spec + strlen(STORED)) : open_run(t, spec, v3);
+    rt_status st = open_all(t, list, v3);
     if (st != RT_OK) {
         rt_teacher_destroy(&t);
         return rt_error_prefix(st, "--teacher");
@@ -152,12 +233,31 @@ rt_status rt_teacher_open(rt_teacher **out, const char *spec, bool v3) {
     return st;
 }
 
+rt_status rt_teacher_first_run(const char *list, char **out) {
+    char **names;
+    int64_t n;
+    *out = NULL;
+    RT_TRY(rt_config_items(list, &names, &n));
+    for (int64_t i = 0; i < n && !*out; i++)
+        if (!rt_str_starts(names[i], STORED)) {
+            *out = names[i];
+            names[i] = NULL;
+        }
+    rt_names_free(names, n);
+    return RT_OK;
+}
+
 void rt_teacher_destroy(rt_teacher **teacher) {
     rt_teacher *t = *teacher;
     *teacher = NULL;
     if (!t)
         return;
-    rt_model_destroy(&t->model);
+    for (int64_t i = 0; t->part && i < t->nnames; i++) {
+        rt_model_destroy(&t->part[i].model);
+        rt_free(t->part[i].logits);
+    }
+    rt_names_free(t->names, t->nnames);
+    rt_free(t->part);
     rt_free(t->blocks);
     rt_free(t->logits);
     rt_free(t);
@@ -165,28 +265,41 @@ void rt_teacher_destroy(rt_teacher **teacher) {
 
 /* ---- does it fit? ---- */
 
-rt_status rt_teacher_check(const rt_teacher *t, const rt_dataset *d, int64_t rows) {
-    if (t->model) {
-        const rt_status st = rt_model_check_data(t->model, d);
-        return st == RT_OK ? st : rt_error_prefix(st, "--teacher");
-    }
+static rt_status check_part(const rt_teacher_part *t, const rt_dataset *d, int64_t rows) {
+    if (t->model)
+        return rt_model_check_data(t->model, d);
     const bool regression = rt_dataset_task(d) == RT_TASK_REGRESSION;
     const int64_t want = regression ? 2 : rt_dataset_classes(d);
     RT_FAIL_IF(t->outputs != want, RT_E_INPUT,
-               "--teacher: the stored outputs are %lld per row and member, %s wants %lld%s",
-               (long long)t->outputs, rt_dataset_spec(d), (long long)want,
-               regression ? " (mean and variance)" : " classes");
-    RT_FAIL_IF(t->rows != rows, RT_E_INPUT,
-               "--teacher: outputs of %lld rows are stored, the training part has %lld", (long long)t->rows,
-               (long long)rows);
+               "the stored outputs are %lld per row and member, %s wants %lld%s", (long long)t->outputs,
+               rt_dataset_spec(d), (long long)want, regression ? " (mean and variance)" : " classes");
+    RT_FAIL_IF(t->rows != rows, RT_E_INPUT, "outputs of %lld rows are stored, the training part has %lld",
+               (long long)t->rows, (long long)rows);
     for (int64_t i = 0; regression && i < t->rows * t->members; i++)
-        RT_FAIL_IF(t->logits[2 * i + 1] <= 0, RT_E_INPUT,
-                   "--teacher: the variance of row %lld, member %lld is %g", (long long)(i / t->members),
-                   (long long)(i % t->members), (double)t->logits[2 * i + 1]);
+        RT_FAIL_IF(t->logits[2 * i + 1] <= 0, RT_E_INPUT, "the variance of row %lld, member %lld is %g",
+                   (long long)(i / t->members), (long long)(i % t->members), (double)t->logits[2 * i + 1]);
+    return RT_OK;
+}
+
+rt_status rt_teacher_check(const rt_teacher *t, const rt_dataset *d, int64_t rows) {
+    for (int i = 0; i < t->nparts; i++) {
+        const rt_status st = check_part(&t->part[i], d, rows);
+        if (st != RT_OK)
+            return t->nnames > 1 ? rt_error_prefix(st, "--teacher: %s", t->part[i].name)
+                                 : rt_error_prefix(st, "--teacher");
+    }
     return RT_OK;
 }
 
 rt_status rt_teacher_check_online(const rt_teacher *t, const char *why) {
+    for (int i = 1; i < t->nparts; i++) {
+        const char *key = t->part[i].model && t->first ? rt_model_differs(t->first, t->part[i].model) : NULL;
+        RT_FAIL_IF(
+            key, RT_E_USAGE,
+            "%s: teachers must run in each step, which needs networks of one kind; %s differs from the first "
+            "in its %s",
+            why, t->part[i].name, key);
+    }
     RT_FAIL_IF(!t->model, RT_E_USAGE,
                "%s: teachers must run in each step, and stored logits cannot; give the run of the teacher",
                why);
@@ -198,7 +311,7 @@ rt_status rt_teacher_check_online(const rt_teacher *t, const char *why) {
 
 /* ---- computing, or finding them computed ---- */
 
-static rt_status cache_paths(char **npy, char **sum, const rt_teacher *t, const char *dir,
+static rt_status cache_paths(char **npy, char **sum, const rt_teacher_part *t, const char *dir,
                              const char *data_hash) {
     char key[65], name[96];
     rt_sha256 sha;
@@ -216,7 +329,7 @@ static rt_status cache_paths(char **npy, char **sum, const rt_teacher *t, const 
 }
 
 /* Is there a file, and is it what it says? Whatever is wrong with it, the outputs are computed again. */
-static bool read_cache(rt_teacher *t, const char *npy, const char *sum) {
+static bool read_cache(rt_teacher_part *t, const char *npy, const char *sum) {
     rt_npy a = {0};
     uint8_t *text = NULL;
     size_t n = 0;
@@ -235,7 +348,7 @@ static bool read_cache(rt_teacher *t, const char *npy, const char *sum) {
     return ok;
 }
 
-static rt_status write_cache(const rt_teacher *t, const char *dir, const char *npy, const char *sum) {
+static rt_status write_cache(const rt_teacher_part *t, const char *dir, const char *npy, const char *sum) {
     const rt_shape s = rt_shape3(t->rows, t->members, t->outputs);
     char hex[66];
     digest_floats(t->logits, (size_t)rt_shape_elems(&s), hex);
@@ -245,13 +358,15 @@ static rt_status write_cache(const rt_teacher *t, const char *dir, const char *n
     return rt_file_write_atomic(sum, hex, 65);
 }
 
-rt_status rt_teacher_compute(rt_teacher *t, const rt_part *p, const char *data_hash, const char *dir,
-                             rt_pool *pool, const volatile sig_atomic_t *stop) {
+/* Outputs of a part, in its own logits. */
+static rt_status compute_part(rt_teacher_part *t, const rt_part *p, const char *data_hash, const char *dir,
+                              rt_pool *pool, const volatile sig_atomic_t *stop) {
     char *npy = NULL, *sum = NULL;
     rt_status st = RT_OK;
     if (!t->model)
         return RT_OK;
-    RT_TRY_GOTO(alloc_outputs(t, p->n));
+    t->rows = p->n;
+    RT_TRY_GOTO(alloc_outputs(&t->logits, t->rows, t->members, t->outputs));
     RT_TRY_GOTO(cache_paths(&npy, &sum, t, dir, data_hash));
     double lacking = !read_cache(t, npy, sum);
     RT_TRY_GOTO(rt_dist_most(rt_dist_all(), &lacking, 1));
@@ -267,6 +382,34 @@ done:
     rt_free(npy);
     rt_free(sum);
     return st;
+}
+
+/* Members of a part behind those of the parts before it, row by row. */
+static void put_part(rt_teacher *t, const rt_teacher_part *p, int before) {
+    const int64_t k = t->outputs;
+    for (int64_t r = 0; r < t->rows; r++)
+        memcpy(t->logits + (r * t->members + before) * k, p->logits + r * p->members * k,
+               (size_t)(p->members * k) * sizeof(float));
+}
+
+rt_status rt_teacher_compute(rt_teacher *t, const rt_part *p, const char *data_hash, const char *dir,
+                             rt_pool *pool, const volatile sig_atomic_t *stop) {
+    t->rows = p->n;
+    if (t->nparts > 1)
+        RT_TRY(alloc_outputs(&t->logits, t->rows, t->members, t->outputs));
+    for (int i = 0, before = 0; i < t->nparts; i++) {
+        rt_teacher_part *part = &t->part[i];
+        RT_TRY(compute_part(part, p, data_hash, dir, pool, stop));
+        if (t->nparts > 1) {
+            put_part(t, part, before);
+            rt_free(part->logits);
+        } else {
+            t->logits = part->logits;
+        }
+        part->logits = NULL;
+        before += part->members;
+    }
+    return RT_OK;
 }
 
 void rt_teacher_standardise(rt_teacher *t, const rt_target *by) {

@@ -13,17 +13,35 @@
 #include "train/train.h"
 
 /* ---- teachers ---- */
-typedef struct rt_teacher {
-    rt_model *model; /* NULL: stored outputs */
+/* Networks of one kind, or a file of outputs. */
+typedef struct rt_teacher_part {
+    const char *name; /* of the first of them */
+    rt_model *model;  /* NULL: stored outputs */
     int members;
     int64_t outputs;
-    const float **blocks; /* weights of the networks of a run */
-    char digest[65];      /* of all that decides what it answers */
+    char digest[65]; /* of all that decides what it answers */
+    int64_t rows;    /* of stored outputs */
+    float *logits;   /* (rows, members, outputs); of stored outputs, and while they are computed */
+} rt_teacher_part;
+typedef struct rt_teacher {
+    rt_teacher_part *part;
+    int nparts;
+    char **names; /* as given */
+    int64_t nnames;
+    const rt_model *model; /* all of it, if it is networks of one kind: what can run in a step; else NULL */
+    const rt_model *first; /* the first model of all; NULL: none, outputs are stored */
+    int members;
+    int64_t outputs;
+    const float **blocks; /* weights of the networks of `model` */
+    char digest[65];      /* of all parts */
     int64_t rows;
     float *logits; /* (rows, members, outputs); NULL before they are computed */
 } rt_teacher;
-/* DIR | FILE.safetensors | logits:FILE.npy; v3: it answers with the same bits on every x86-64-v3 processor */
-rt_status rt_teacher_open(rt_teacher **out, const char *spec, bool v3) RT_MUST_CHECK;
+/* One or several (a list of config.h) of DIR | FILE.safetensors | logits:FILE.npy, as one ensemble; v3: it answers with
+ * the same bits on every x86-64-v3 processor */
+rt_status rt_teacher_open(rt_teacher **out, const char *list, bool v3) RT_MUST_CHECK;
+/* The first run or model file of such a list; NULL: there is none. */
+rt_status rt_teacher_first_run(const char *list, char **out) RT_MUST_CHECK;
 void rt_teacher_destroy(rt_teacher **t);
 rt_status rt_teacher_check(const rt_teacher *t, const rt_dataset *d,
                            int64_t rows) RT_MUST_CHECK; /* made for this data? */

@@ -45,8 +45,8 @@ static rt_status scale_target(const rt_trainer *t, rt_target *target) {
                    t->c->data);
         return RT_OK;
     }
-    if (t->teacher && t->teacher->model)
-        return rt_target_follow(target, t->teacher->model, transform);
+    if (t->teacher && t->teacher->first)
+        return rt_target_follow(target, t->teacher->first, transform);
     RT_FAIL_IF(
         t->teacher && told && strcmp(transform, "none") != 0, RT_E_USAGE,
         "--target-transform %s: stored outputs of a teacher are means and variances of the target itself",
@@ -352,10 +352,12 @@ rt_config rt_trainer_whole(const rt_trainer *t) {
 
 /* A student that begins now is tested on rows that its teacher did not see either. */
 static rt_status follow_teacher(rt_trainer *t) {
-    const char *teacher = t->config.teacher;
+    char *teacher;
+    RT_TRY(rt_teacher_first_run(t->config.teacher, &teacher));
     const bool begins = t->config.test_split && strcmp(t->config.test_split, "auto") == 0;
-    return begins && teacher && !rt_str_starts(teacher, "logits:") ? rt_config_follow_run(&t->config, teacher)
-                                                                   : RT_OK;
+    rt_status st = begins && teacher ? rt_config_follow_run(&t->config, teacher) : RT_OK;
+    rt_free(teacher);
+    return st;
 }
 
 rt_status rt_trainer_open(rt_trainer *t) {
@@ -381,8 +383,8 @@ rt_status rt_trainer_open(rt_trainer *t) {
     rt_config_hash(&whole, t->verb, true, t->config_hash);
     rt_config_hash(&whole, t->verb, false, t->settings_hash);
     RT_TRY(rt_split_rows(c, t->data, &t->train, &t->valid));
-    if (t->teacher && t->teacher->model) /* one encoding for both */
-        RT_TRY(rt_dataset_encode_as(t->data, rt_model_like(t->teacher->model).table));
+    if (t->teacher && t->teacher->first) /* one encoding for both */
+        RT_TRY(rt_dataset_encode_as(t->data, rt_model_like(t->teacher->first).table));
     RT_TRY(rt_dataset_fit(t->data, &t->train));
     RT_TRY(rt_subset_some(&t->labelled, &t->train, 0));
     RT_TRY(rt_class_weights(t));

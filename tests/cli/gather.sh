@@ -34,4 +34,67 @@ expect 3 "of one kind" "members are of one architecture"
 check "and nothing is left behind" test ! -e mixed
 run gather nowhere --out mixed
 expect 2 "not a finished run" "no run"
+
+# ---- the same by flags: several teachers are one ensemble ----
+parts="--teacher p0 -t p2 --teacher=p3"
+# tensors FILE: without its head, which names the teacher
+tensors() {
+    python3 -c 'import struct, sys; b = open(sys.argv[1], "rb").read(); sys.stdout.buffer.write(b[8 + struct.unpack("<Q", b[:8])[0]:])' "$1"
+}
+run gather p0 p2 p3 --out all --force
+for m in kd hydra "be-head --init-from-teacher"; do
+    # shellcheck disable=SC2086
+    run distill $flags --method $m --teacher all --out together --force
+    # shellcheck disable=SC2086
+    run distill $flags --method $m $parts --out apart --force
+    expect 0 "" "three --teacher ($m)"
+    check "the same bytes as their gathered run ($m)" cmp together/model.safetensors apart/model.safetensors
+done
+check "all are in the configuration" grep -qxF 'teacher: ["p0", "p2", "p3"]' apart/config.yaml
+check "one stands alone, as it ever did" grep -qxF 'teacher: "all"' together/config.yaml
+# shellcheck disable=SC2086
+run distill $flags --arch mlp:8 --method be-head --online-teacher --teacher all --out together --force
+# shellcheck disable=SC2086
+run distill $flags --arch mlp:8 --method be-head --online-teacher $parts --out apart --force
+expect 0 "" "three that run in each step"
+check "the same bytes" cmp together/model.safetensors apart/model.safetensors
+# shellcheck disable=SC2086
+run distill $flags --arch mlp:8 --method hydra --teacher p3 --teacher p2 --teacher p0 --out turned
+check "their order counts" sh -c '! cmp -s turned/model.safetensors apart/model.safetensors'
+# shellcheck disable=SC2086
+run distill $flags --arch mlp:8 --method hydra $parts --out whole-hydra
+# shellcheck disable=SC2086
+run distill $flags --arch mlp:8 --method hydra $parts --out stopped --stop-after 7
+expect 4 "" "stopped"
+run distill --out stopped --resume -q
+expect 0 "" "resumed, with the teachers of its configuration"
+check "to the same bytes" cmp whole-hydra/model.safetensors stopped/model.safetensors
+run distill --config whole-hydra/config.yaml --out again
+check "a list in YAML" cmp whole-hydra/model.safetensors again/model.safetensors
+# shellcheck disable=SC2086
+run distill $flags --arch mlp:8 --method hydra --teacher p0 --teacher other --teacher p3 --out kinds
+expect 0 "" "teachers of two architectures, asked once"
+run predict p0 --data spiral:n=150 --part train --logits z.npy --quiet
+# shellcheck disable=SC2086
+run distill $flags --arch mlp:8 --method hydra --teacher logits:z.npy --teacher p2 --teacher p3 --out stored
+expect 0 "" "stored outputs beside runs"
+tensors stored/model.safetensors >a
+tensors whole-hydra/model.safetensors >b
+check "the same network as of the runs" cmp a b
+# shellcheck disable=SC2086
+run distill $flags --arch mlp:8 --online-teacher --teacher p0 --teacher other --out bad
+expect 2 "networks of one kind; other differs from the first in its architecture" "they cannot run in each step"
+run distill --data spiral:n=150 --epochs 1 -q --teacher p0 --teacher other --out bad
+expect 2 "--arch" "nor say what the student is built like"
+# shellcheck disable=SC2086
+run distill $flags --arch mlp:8 --method be-head --init-from-teacher --teacher p0 --teacher other --out bad
+expect 2 "not of one kind" "nor is it made of their weights"
+run train --data spiral:n=150,arms=2 --arch mlp:8 --epochs 1 -q --out two
+# shellcheck disable=SC2086
+run distill $flags --teacher p0 --teacher two --out bad
+expect 3 "two has 2 outputs, p0 has 3" "other classes"
+# shellcheck disable=SC2086
+run distill $flags --teacher p0 --teacher nowhere --out bad
+expect 3 "nowhere" "a run that is not there"
+check "and nothing is left behind by all that" test ! -e bad
 finish
