@@ -98,6 +98,7 @@ void cli_examples_each(const cli_verb *v, void (*fn)(void *user, const char *wha
 void cli_signals_init(void);  /* SIGPIPE and SIGXFSZ become errors of write */
 void cli_signals_catch(void); /* SIGINT, SIGTERM, SIGHUP set the stop flag once; the second one kills */
 const volatile sig_atomic_t *cli_stop(void);
+void cli_signals_stop(void); /* as if there had been a signal */
 
 /* ---- results (output.c) ---- */
 rt_status cli_write(const char *text, size_t n) RT_MUST_CHECK; /* standard output */

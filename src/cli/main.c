@@ -111,7 +111,7 @@ static void say_alarm(const char *line) {
 static rt_status join_ranks(rt_cli *c) {
     static const char *const isa[] = {"none", "plain", "avx2", "avx512"};
     const unsigned spread = RT_VERB_TRAIN | RT_VERB_DISTILL | RT_VERB_AVERAGE | RT_VERB_EVAL | RT_VERB_RECIPE | RT_VERB_BENCH;
-    RT_TRY(rt_dist_start(c->config.rank_timeout, say_alarm));
+    RT_TRY(rt_dist_start(c->config.rank_timeout, say_alarm, cli_signals_stop));
     if (rt_dist_size() < 2)
         return RT_OK;
     RT_TRY(rt_dist_same(RT_VERSION, RT_E_USAGE, "retort", "all ranks must run the same version"));

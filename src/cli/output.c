@@ -71,7 +71,7 @@ static rt_status put_on_terminal(const char *text, size_t n) {
 }
 
 rt_status cli_write(const char *text, size_t n) {
-    if (muted || rt_dist_rank() > 0)
+    if (muted || !rt_dist_speaks())
         return RT_OK;
     return isatty(STDOUT_FILENO) ? put_on_terminal(text, n) : put_all(text, n);
 }

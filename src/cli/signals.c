@@ -73,6 +73,10 @@ void cli_signals_catch(void) {
     rt_stop_watch(&stop);
 }
 
+void cli_signals_stop(void) {
+    stop = 1;
+}
+
 const volatile sig_atomic_t *cli_stop(void) {
     return &stop;
 }

@@ -96,7 +96,7 @@ static void add(piece *p, const char *text) {
 /* Nothing can be done when even standard error cannot be written. */
 static void put(const piece *s) {
     const char *p = s->text;
-    if (rt_dist_rank() > 0)
+    if (!rt_dist_speaks())
         return;
     for (size_t n = s->n; n > 0;) {
         ssize_t w = write(STDERR_FILENO, p, n);

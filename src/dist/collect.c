@@ -37,8 +37,9 @@ static int post(const rt_piece *p, int64_t n, bool receive, int64_t *at) {
             uint8_t *data = (uint8_t *)p[i].data + done;
             const size_t bytes = RT_MIN(p[i].n - done, (size_t)PIECE_MAX);
             rt_request *r = &W->request[(*at)++];
-            const int err = receive ? W->t->receive(data, bytes, p[i].rank, RT_TAG_DATA, r)
-                                    : W->t->send(data, bytes, p[i].rank, RT_TAG_DATA, r);
+            const int peer = W->team.first + p[i].rank;
+            const int err = receive ? W->t->receive(data, bytes, peer, RT_TAG_DATA, r)
+                                    : W->t->send(data, bytes, peer, RT_TAG_DATA, r);
             if (err) {
                 *r = 0;
                 return err;
@@ -176,29 +177,31 @@ rt_status rt_dist_barrier(rt_ranks g) {
 }
 
 rt_status rt_dist_lead(rt_status st, int *value) {
-    if (W->size < 2)
+    if (rt_dist_size() < 2)
         return st;
-    if (W->rank == 0 && st != RT_OK)
+    if (rt_dist_rank() == 0 && st != RT_OK)
         return st; /* the others hear of it where they wait */
     return rt_dist_broadcast(rt_dist_all(), value, sizeof *value);
 }
 
 rt_status rt_dist_same(const char *text, rt_status code, const char *what, const char *hint) {
     enum { TEXT = 128 };
-    if (W->size < 2)
+    const int first = W->team.first;
+    if (rt_dist_size() < 2)
         return RT_OK;
-    RT_TRY(grow(&W->box, &W->box_bytes, (size_t)W->size * TEXT));
+    RT_TRY(grow(&W->box, &W->box_bytes, (size_t)rt_dist_size() * TEXT));
     char *all = (char *)W->box;
-    snprintf(all + W->rank * TEXT, TEXT, "%s", text);
+    snprintf(all + rt_dist_rank() * TEXT, TEXT, "%s", text);
     RT_TRY(rt_dist_allgather_equal(rt_dist_all(), all, TEXT));
-    for (int i = 1; i < W->size; i++) {
+    for (int i = 1; i < rt_dist_size(); i++) {
         if (strncmp(all, all + i * TEXT, TEXT) == 0)
             continue;
-        /* all say the same, and need not tell each other */
-        W->failed = (rt_news){.rank = 0, .code = (int32_t)code};
-        snprintf(W->failed.text, sizeof W->failed.text,
-                 "rank %d on %s has %s %.60s, rank 0 on %s has %.60s; %s", i, W->who[i].host, what,
-                 all + i * TEXT, W->who[0].host, all, hint);
+        rt_news n = {.rank = first, .code = (int32_t)code};
+        snprintf(n.text, sizeof n.text, "rank %d on %s has %s %.60s, rank %d on %s has %.60s; %s", first + i,
+                 W->who[first + i].host, what, all + i * TEXT, first, W->who[first].host, all, hint);
+        if (rt_dist_size() < W->size && rt_dist_rank() == 0)
+            return rt_error_set(code, __FILE__, __LINE__, "%s", n.text); /* other teams are to hear of it */
+        W->failed = n; /* all say the same, and need not tell each other */
         return rt_dist_status();
     }
     return RT_OK;

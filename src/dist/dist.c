@@ -1,10 +1,10 @@
 /*
  * dist.c - the world of this process: who started it, joining, failing together, leaving.
  *
- * Messages carry one of five tags. DATA is what callers exchange. NEWS goes from a rank that fails to all others, and
+ * Messages carry one of six tags. DATA is what callers exchange. NEWS goes from a rank that fails to all others, and
  * whoever waits for anything looks for it. After that nobody receives data any more, so everybody drains what comes,
  * until its own sends are done: buffers are never given back while a message is on its way from them. At the END each
- * rank reports to rank 0; when all have, the FINAL word goes to all. LIFE belongs to watchdog.c.
+ * rank reports to rank 0; when all have, the FINAL word goes to all. LIFE and STOP belong to watchdog.c.
  */
 #include "dist/dist.h"
 #include "base/alloc.h"
@@ -25,20 +25,20 @@
 #define RT_FULL_LIBDIR "/usr/local/lib"
 #endif
 
-rt_world rt_the_world = {.size = 1, .neighbours = 1, .lock = PTHREAD_MUTEX_INITIALIZER};
+rt_world rt_the_world = {.size = 1, .team = {0, 1}, .neighbours = 1, .lock = PTHREAD_MUTEX_INITIALIZER};
 #define W (&rt_the_world)
 
 int rt_dist_rank(void) {
-    return W->rank;
+    return W->rank - W->team.first;
 }
 int rt_dist_size(void) {
-    return W->size;
+    return W->team.n;
 }
 rt_ranks rt_dist_all(void) {
-    return (rt_ranks){0, W->size};
+    return (rt_ranks){0, W->team.n};
 }
 rt_ranks rt_dist_alone(void) {
-    return (rt_ranks){W->rank, 1};
+    return (rt_ranks){rt_dist_rank(), 1};
 }
 int rt_dist_neighbours(void) {
     return W->neighbours;
@@ -261,6 +261,7 @@ static uint64_t hash_processors(void) {
 
 /* Everybody's host, process and processors. */
 static rt_status introduce(void) {
+    W->team = (rt_ranks){0, W->size};
     RT_TRY(rt_calloc(&W->who, (size_t)W->size, sizeof *W->who));
     rt_who *me = &W->who[W->rank];
     if (gethostname(me->host, sizeof me->host - 1) != 0)
@@ -274,11 +275,12 @@ static rt_status introduce(void) {
     return RT_OK;
 }
 
-rt_status rt_dist_start(double seconds, void (*say)(const char *line)) {
+rt_status rt_dist_start(double seconds, void (*say)(const char *line), void (*stop)(void)) {
     const launch l = find_launch();
     if (!l.library)
         return RT_OK;
     W->rank = l.rank;
+    W->stop = stop;
     RT_TRY(load(l.library));
     RT_TRY(rt_watch_join(seconds, say));
     const int err = W->t->start(&W->rank, &W->size);
@@ -381,7 +383,7 @@ rt_status rt_dist_end(rt_status st, rt_dist_say say, void *user) {
         rt_watch_stop();
     }
     rt_world_lock();
-    for (int tag = RT_TAG_DATA; tag <= RT_TAG_LIFE; tag++)
+    for (int tag = RT_TAG_DATA; tag <= RT_TAG_LAST; tag++)
         rt_world_drain(tag, -1);
     (void)W->t->finish();
     rt_world_unlock();
@@ -389,6 +391,7 @@ rt_status rt_dist_end(rt_status st, rt_dist_say say, void *user) {
     rt_free(W->who);
     rt_free(W->request);
     rt_free(W->box);
-    *W = (rt_world){.rank = W->rank, .size = 1, .neighbours = 1, .lock = PTHREAD_MUTEX_INITIALIZER};
+    *W = (rt_world){
+        .rank = W->rank, .size = 1, .team = {0, 1}, .neighbours = 1, .lock = PTHREAD_MUTEX_INITIALIZER};
     return st;
 }

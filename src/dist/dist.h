@@ -2,15 +2,19 @@
  * dist.h - several processes (ranks) that do one piece of work, started by mpirun or srun.
  *
  * All ranks run the same program with the same words and take the same decisions in the same order. Work that can be
- * shared is: members of an ensemble, slices of a batch, batches to predict. Everything else is done by all alike. Rank
- * 0 alone writes files and speaks; the others only read (base/file.h, rt_file_only_read). A process that nobody
- * started as one of several is rank 0 of 1, and every call below returns at once.
+ * shared is: members of an ensemble, slices of a batch, batches to predict, runs that do not need each other.
+ * Everything else is done by all alike. Rank 0 alone writes files and speaks; the others only read (base/file.h,
+ * rt_file_only_read). A process that nobody started as one of several is rank 0 of 1, and every call below returns at
+ * once.
  *
  *     decisions   what depends on clocks, signals or files is decided by one and told to all (rt_dist_lead), or
  *                 agreed on (rt_dist_most): a rank that decided for itself would leave the others waiting
  *     failures    a rank that fails tells the others (rt_dist_end); whatever they wait for then fails with its
  *                 message, and all end with one exit code
  *     freezing    each rank sends a sign of life; one that is silent for too long ends the job (watchdog.c)
+ *
+ *     teams       pieces of work that do not need each other go on at the same time (rt_dist_spread): for as long as
+ *                 that takes the ranks of a piece are all there are, and the first of them is rank 0, which writes
  *
  * Calls come from one thread, the one that started. Sums are not here: their order is the plan's affair
  * (plan/exec_ranks.c); this module only moves bytes.
@@ -25,7 +29,7 @@ typedef struct rt_ranks {
     int first, n;
 } rt_ranks;
 
-int rt_dist_rank(void); /* of this process, among all */
+int rt_dist_rank(void); /* of this process, among all; in a team: among its ranks, as everything below */
 int rt_dist_size(void);
 rt_ranks rt_dist_all(void);
 rt_ranks rt_dist_alone(void);               /* this rank */
@@ -48,12 +52,20 @@ typedef struct rt_team {
 rt_team rt_team_of(rt_ranks all, int64_t members, int rank);
 int rt_team_leader(rt_ranks all, int64_t members, int64_t member); /* the first rank that has it */
 
+/* Pieces of work that do not need each other, n of them, shared by ranks: each is done by one rank, as long as there are
+ * as many left as ranks, and the rest by teams of several. `work` is called on the ranks of a piece, which are all there
+ * are until it returns; its first rank is rank 0, and alone writes what belongs to that piece. If it fails on one
+ * rank, or is interrupted, so is all of this on all ranks: others are asked to stop where they are. */
+typedef rt_status (*rt_dist_work)(void *user, int64_t piece);
+rt_status rt_dist_spread(int64_t n, rt_dist_work work, void *user) RT_MUST_CHECK;
+
 /* Where the launcher's rank 0 is to be found out before anything else: does this process speak? */
 bool rt_dist_speaks(void);
 /* Joins the others if a launcher started this process as one of several: the environment tells. From now on a rank that
  * is silent for so many seconds ends the job: `say` gets a line that names it, on whatever thread, and then all are
- * aborted. */
-rt_status rt_dist_start(double seconds, void (*say)(const char *line)) RT_MUST_CHECK;
+ * aborted. `stop` (may be NULL) is called on a thread of its own when a rank of another team was told to stop
+ * (base/stop.h), or failed. */
+rt_status rt_dist_start(double seconds, void (*say)(const char *line), void (*stop)(void)) RT_MUST_CHECK;
 /* Called once, at the end, with what this rank came to: returns what all came to, with the message of the first rank
  * that failed, and leaves. `say`, called on rank 0 alone with that, comes before any rank leaves: a launcher that sees
  * one fail kills the others. */

@@ -9,7 +9,15 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-enum { RT_TAG_DATA = 1, RT_TAG_NEWS, RT_TAG_END, RT_TAG_FINAL, RT_TAG_LIFE };
+enum {
+    RT_TAG_DATA = 1,
+    RT_TAG_NEWS,
+    RT_TAG_END,
+    RT_TAG_FINAL,
+    RT_TAG_LIFE,
+    RT_TAG_STOP,
+    RT_TAG_LAST = RT_TAG_STOP
+};
 enum { RT_HOST_MAX = 64 };
 
 /* Who a rank is. */
@@ -30,6 +38,10 @@ typedef struct rt_world {
     const rt_transport *t; /* NULL: alone */
     void *plugin;
     int rank, size;
+    rt_ranks team;    /* that this rank is in: the world of callers; all, unless they are apart */
+    atomic_int apart; /* how often ranks have parted and not met again */
+    atomic_bool wish; /* to stop: of this rank, while they are apart */
+    void (*stop)(void);
     rt_who *who; /* per rank */
     int neighbours;
     pthread_mutex_t lock; /* around every call of the transport */

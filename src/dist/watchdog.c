@@ -13,9 +13,12 @@
  * It is there before the ranks join and until they have left, when there are no signs of life yet or any more, and
  * sees to it that neither takes longer than the time allowed; joining may take half a minute in any case.
  *
+ * While ranks are apart (teams.c) this thread also carries the wish to stop, from a rank that has it to all others.
+ *
  * A rank that dies is the launcher's affair, which ends the others within seconds.
  */
 #include "base/alloc.h"
+#include "base/stop.h"
 #include "base/timer.h"
 #include "dist/dist_int.h"
 #include <signal.h>
@@ -28,7 +31,7 @@
 typedef struct peer {
     _Atomic double heard;
     bool done; /* came to its end */
-    rt_request sign;
+    rt_request sign, stop;
 } peer;
 
 enum { JOINING, WORKING, LEAVING };
@@ -38,6 +41,7 @@ static struct {
     bool on, guarded;
     pthread_t thread, guard;
     atomic_bool stop, silent, left;
+    bool asked; /* all know that one wants to stop */
     atomic_int phase;
     _Atomic double turned; /* when the phase began, or the watching thread last came round */
     double allowed;
@@ -89,6 +93,29 @@ static void hear_signs(double now) {
             ;
         dog.peer[source].heard = now;
     }
+}
+
+static bool is_there(int tag) {
+    int found = 0, source;
+    size_t n;
+    return W->t->probe(-1, tag, &found, &source, &n) == 0 && found;
+}
+
+/* Somebody wants to stop, or has failed, while ranks are apart: this one is to know, or the others are. What was sent
+ * stays where it is: a wish ends the job, and news is for those who wait. */
+static void pass_on_wish(void) {
+    if (dog.asked || atomic_load(&W->apart) == 0)
+        return;
+    const bool mine = rt_stop_wanted() || atomic_load(&W->wish);
+    rt_world_lock_side();
+    const bool theirs = is_there(RT_TAG_STOP) || is_there(RT_TAG_NEWS);
+    for (int i = 0; i < W->size && mine && !theirs; i++)
+        if (i != W->rank && W->t->send(dog.sign, 1, i, RT_TAG_STOP, &dog.peer[i].stop))
+            dog.peer[i].stop = 0;
+    rt_world_unlock();
+    dog.asked = mine || theirs;
+    if (theirs && W->stop)
+        W->stop();
 }
 
 /* Rank 0 watches all, all watch rank 0. */
@@ -164,6 +191,7 @@ static void *watch(void *arg) {
         for (int i = 0; now - last > 2 * every && i < W->size; i++)
             dog.peer[i].heard = now; /* this rank was asleep itself */
         last = now;
+        pass_on_wish();
         if (now - sent < every)
             continue;
         sent = now;
@@ -223,6 +251,15 @@ void rt_watch_forget(int rank) {
     rt_world_unlock();
 }
 
+/* Under the lock. */
+static void let_arrive(rt_request *r, int tag) {
+    unsigned turns = 0;
+    for (int done = 0; *r && !done && turns < 30000 && !W->t->test(r, &done);) {
+        rt_world_drain(tag, -1);
+        rt_world_pause(&turns);
+    }
+}
+
 /* Signs on their way are received by the other side, which waits for a last word. */
 void rt_watch_stop(void) {
     enter(LEAVING);
@@ -232,12 +269,8 @@ void rt_watch_stop(void) {
     pthread_join(dog.thread, NULL);
     rt_world_lock();
     for (int i = 0; i < W->size; i++) {
-        unsigned turns = 0;
-        for (int done = 0;
-             dog.peer[i].sign && !done && turns < 30000 && !W->t->test(&dog.peer[i].sign, &done);) {
-            rt_world_drain(RT_TAG_LIFE, -1);
-            rt_world_pause(&turns);
-        }
+        let_arrive(&dog.peer[i].sign, RT_TAG_LIFE);
+        let_arrive(&dog.peer[i].stop, RT_TAG_STOP);
     }
     rt_world_unlock();
     dog.on = false;

@@ -3,6 +3,7 @@
  * several ranks, where the exchanges have somebody to talk to.
  */
 #include "base/alloc.h"
+#include "base/file.h"
 #include "base/rng.h"
 #include "dist/dist.h"
 #include "support/check.h"
@@ -118,6 +119,64 @@ static void exchanges(void **state) {
     rt_free(data);
 }
 
+/* What a piece finds: its ranks are a world, and only the first of it writes. */
+typedef struct spread {
+    int64_t n;
+    int world, level;
+    double *ranks; /* (n): that did a piece */
+} spread;
+
+static rt_status do_piece(void *user, int64_t i) {
+    spread *s = user;
+    const rt_ranks all = rt_dist_all();
+    double most = rt_dist_rank() + 1;
+    int first = rt_dist_rank() == 0 ? 100 + (int)i : 0;
+    assert_in_range(i, 0, s->n - 1);
+    assert_int_equal(all.first, 0);
+    assert_int_equal(all.n, rt_dist_size());
+    assert_int_equal(rt_dist_alone().first, rt_dist_rank());
+    assert_int_equal(rt_file_reads_only(), rt_dist_rank() > 0);
+    RT_TRY(rt_dist_most(all, &most, 1));
+    assert_int_equal((int)most, rt_dist_size());
+    RT_TRY(rt_dist_lead(RT_OK, &first));
+    assert_int_equal(first, 100 + i);
+    s->ranks[i] = s->level == 0 ? rt_dist_size() : s->ranks[i];
+    if (s->level > 0) /* teams part again */
+        RT_TRY(rt_dist_spread(3, do_piece, &(spread){3, s->world, s->level - 1, (double[3]){0}}));
+    return RT_OK;
+}
+
+static void spreads(void **state) {
+    (void)state;
+    const int n = rt_dist_size(), me = rt_dist_rank();
+    for (int64_t pieces = 0; pieces < 12; pieces++)
+        for (int level = 0; level < 2; level++) {
+            double ranks[12] = {0}, all = 0;
+            OK(rt_dist_spread(pieces, do_piece, &(spread){pieces, n, level, ranks}));
+            assert_int_equal(rt_dist_size(), n);
+            assert_int_equal(rt_dist_rank(), me);
+            assert_int_equal(rt_file_reads_only(), me > 0);
+            OK(rt_dist_most(rt_dist_all(), ranks, 12));
+            for (int64_t i = 0; i < pieces && level == 0; i++) {
+                assert_true(ranks[i] >= 1); /* somebody did it */
+                all += ranks[i];
+            }
+            if (level == 0 && pieces % n != 0)
+                assert_int_equal((int)all, pieces / n * n + n); /* nobody was idle at the end */
+        }
+}
+
+static rt_status stop_at(void *user, int64_t i) {
+    return i == *(int *)user ? rt_error_set(RT_E_INTERRUPTED, __FILE__, __LINE__, "piece %d", (int)i) : RT_OK;
+}
+
+/* One is interrupted: all are. Last, because nothing goes on after that. */
+static void stops(void **state) {
+    (void)state;
+    int last = 2 * rt_dist_size() - 1;
+    assert_int_equal(rt_dist_spread(last + 1, stop_at, &last), RT_E_INTERRUPTED);
+}
+
 static void alarm_line(const char *line) {
     fputs(line, stderr);
 }
@@ -129,10 +188,11 @@ static void say(void *user, rt_status st) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shares_cover), cmocka_unit_test(teams_cover), cmocka_unit_test(gathers),
-        cmocka_unit_test(agrees),       cmocka_unit_test(exchanges),
+        cmocka_unit_test(agrees),       cmocka_unit_test(exchanges),   cmocka_unit_test(spreads),
+        cmocka_unit_test(stops),
     };
     int said = RT_OK;
-    rt_status st = rt_dist_start(20, alarm_line);
+    rt_status st = rt_dist_start(20, alarm_line, NULL);
     if (st != RT_OK) {
         fprintf(stderr, "%s\n", rt_error_text());
         return 1;
