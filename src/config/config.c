@@ -294,6 +294,9 @@ rt_status rt_config_set(rt_config *c, unsigned verb, const char *key, const char
 void rt_config_mark_saved(rt_config *c) {
     c->state->saved = true;
 }
+void rt_config_mark_new(rt_config *c) {
+    c->state->saved = c->state->saved && rt_config_older(c);
+}
 
 bool rt_config_is_set(const rt_config *c, const char *key) {
     int i = find_key(key);

@@ -78,6 +78,8 @@ void rt_config_hash(const rt_config *c, unsigned verb, bool names, char out[65])
 
 /* Of a configuration loaded from a run: the hash leaves out what its file does not have, parameters of a later version. */
 void rt_config_mark_saved(rt_config *c);
+/* It is for runs that begin now: no longer so, unless they go by the rules of an earlier version. */
+void rt_config_mark_new(rt_config *c);
 bool rt_config_older(
     const rt_config *c); /* of a run that version 0.1 began: its file has none of the later parameters */
 /* Appends "key (a's value, now b's value), ..." for every parameter of the verb that decides the result and

@@ -16,7 +16,8 @@
  * (Keras' l2(c) adds c w^2 to the loss, which is a decay of 2c: hence the twos. Blocks of equal width are one
  * depth group.) A candidate chosen twice counts twice: it is there as two members, so every mean over members
  * is the weighted mean. Candidates are runs of their own, in search/ and retrain/, so that an interrupted
- * search goes on with whatever is finished; hyper.json tells all settings and the choice.
+ * search goes on with whatever is finished, and several ranks train several of them at the same time; hyper.json tells
+ * all settings and the choice.
  */
 #include "base/alloc.h"
 #include "base/json.h"
@@ -128,20 +129,32 @@ static void tell(const hyper *h, const char *what, int i, int n) {
     rt_train_tell(h->hooks, h->c->epochs, note);
 }
 
-/* A candidate as a run of one network. */
-static rt_status train_one(hyper *h, const char *kind, int i, bool all_rows) {
+/* Networks that are trained for one reason, each a run of its own. */
+typedef struct batch {
+    const hyper *h;
+    const char *kind, *what; /* directory, and name for people */
+    bool all_rows;
+    const int *list; /* candidates */
+    int n;
+    int *todo; /* places in the list of those that are not finished */
+} batch;
+
+static rt_status train_one(const batch *b, int at) {
+    const hyper *h = b->h;
+    const int i = b->list[at];
     const candidate *k = &h->candidates[i];
     rt_config c = *h->c;
     rt_train_result r;
     char *path;
-    RT_TRY(run_path(h, kind, i, &path));
+    tell(h, b->what, at, b->n);
+    RT_TRY(run_path(h, b->kind, i, &path));
     c.hyper = false;
     c.members = 1;
     c.first_member = h->c->first_member + i;
     c.label_smoothing = k->label_smoothing;
     if (k->group_decay.len > 0)
         c.group_decay = rt_str_text(&k->group_decay);
-    if (all_rows) {
+    if (b->all_rows) {
         c.valid = 0;
         c.patience = 0;
         c.keep = "last";
@@ -150,12 +163,55 @@ static rt_status train_one(hyper *h, const char *kind, int i, bool all_rows) {
     c.force = !c.resume;
     rt_status st = rt_trainer_run(&c, RT_VERB_TRAIN, h->hooks, &r);
     rt_free(path);
-    RT_TRY(st);
-    h->steps += (double)r.steps;
-    h->seconds += r.seconds;
+    return st;
+}
+
+static rt_status train_todo(void *user, int64_t piece) {
+    const batch *b = user;
+    return train_one(b, b->todo[piece]);
+}
+
+/* Finished runs are looked at by all ranks; the others are shared out. */
+static rt_status train_unfinished(batch *b) {
+    int todo = 0;
+    for (int at = 0; at < b->n; at++) {
+        rt_run_state state;
+        char *path;
+        RT_TRY(run_path(b->h, b->kind, b->list[at], &path));
+        rt_status st = rt_run_dir_state(path, &state);
+        rt_free(path);
+        RT_TRY(st);
+        if (b->h->c->resume && state == RT_RUN_FINISHED)
+            RT_TRY(train_one(b, at));
+        else
+            b->todo[todo++] = at;
+    }
+    return rt_dist_spread(todo, train_todo, b);
+}
+
+/* What all of them took, and the last one came to. */
+static rt_status train_all(hyper *h, const char *kind, const char *what, const int *list, int n,
+                           bool all_rows) {
+    rt_train_result r = {.steps = 0};
+    batch b = {.h = h, .kind = kind, .what = what, .all_rows = all_rows, .list = list, .n = n};
+    char *path = NULL;
+    RT_TRY(rt_calloc(&b.todo, (size_t)n, sizeof *b.todo));
+    rt_status st;
+    RT_TRY_GOTO(train_unfinished(&b));
+    for (int at = 0; at < n; at++) {
+        RT_TRY_GOTO(run_path(h, kind, list[at], &path));
+        RT_TRY_GOTO(rt_trainer_read_metrics(path, &r));
+        rt_free(path);
+        path = NULL;
+        h->steps += (double)r.steps;
+        h->seconds += r.seconds;
+    }
     h->train_loss = r.train_loss;
     h->parameters = r.parameters;
-    return RT_OK;
+done:
+    rt_free(path);
+    rt_free(b.todo);
+    return st;
 }
 
 /* ---- choosing ---- */
@@ -354,23 +410,22 @@ done:
 
 static rt_status hyper_train(hyper *h) {
     rt_part rows = {.n = 0};
-    rt_status st = RT_OK;
-    int done_members = 0;
-    for (int i = 0; i < h->n; i++) {
-        tell(h, "candidate", i, h->n);
-        RT_TRY_GOTO(train_one(h, "search", i, false));
-    }
+    int *list, chosen = 0;
+    rt_status st;
+    RT_TRY(rt_calloc(&list, (size_t)h->n, sizeof *list));
+    for (int i = 0; i < h->n; i++)
+        list[i] = i;
+    RT_TRY_GOTO(train_all(h, "search", "candidate", list, h->n, false));
     RT_TRY_GOTO(rt_subset_copy(&rows, &h->valid, rt_dataset_row(h->data)));
     for (int i = 0; i < h->n; i++)
         RT_TRY_GOTO(measure_one(h, i, &rows));
     RT_TRY_GOTO(choose(h));
-    for (int i = 0; i < h->n; i++) {
-        if (h->candidates[i].count == 0)
-            continue;
-        tell(h, "retraining on all rows: member", done_members++, h->unique);
-        RT_TRY_GOTO(train_one(h, "retrain", i, true));
-    }
+    for (int i = 0; i < h->n; i++)
+        if (h->candidates[i].count > 0)
+            list[chosen++] = i;
+    RT_TRY_GOTO(train_all(h, "retrain", "retraining on all rows: member", list, chosen, true));
 done:
+    rt_free(list);
     rt_part_free_copy(&rows);
     return st;
 }
@@ -378,6 +433,7 @@ done:
 rt_status rt_hyper_run(const rt_config *c, const rt_train_hooks *hooks, rt_train_result *out) {
     hyper h = {.config = *c, .hooks = hooks};
     h.c = &h.config;
+    rt_config_mark_new(&h.config); /* candidates have begun or have not, whatever the search has */
     rt_status st;
     RT_TRY_GOTO(hyper_open(&h));
     RT_TRY_GOTO(hyper_files(&h));

@@ -131,12 +131,28 @@ check "in groups on two ranks, the same models" same_models mlp.one groups
 hyper="train $spiral --arch mlp:8 --members 2 --hyper --hyper-runs 3 --valid 0.2"
 # shellcheck disable=SC2086
 run $hyper --out hyper.one -j 1
-if [ "$rc" -eq 0 ]; then
+expect 0 "" "a search on one rank"
+for n in 2 4 ${long:+3 7}; do
     # shellcheck disable=SC2086
-    ranks "$first" 2 $hyper --out hyper.two -j 1
-    expect 0 "" "a search on two ranks"
-    check "the same models" same_models hyper.one hyper.two
-fi
+    ranks "$first" $n $hyper --out "hyper.$n" -j 1
+    expect 0 "" "a search on $n ranks"
+    check "the same models" same_models hyper.one "hyper.$n"
+    check "by the same choice" cmp hyper.one/hyper.json "hyper.$n/hyper.json"
+done
+# shellcheck disable=SC2086
+ranks "$first" 2 $hyper --out hyper.s -j 1 --stop-after 20
+check "stopped, with two candidates under way" sh -c 'test "$(ls hyper.s/search/*/checkpoint.safetensors | wc -l)" -eq 2'
+ranks "$other" 3 train --out hyper.s --resume -q --stop-after 30
+check "and with all of them on three ranks" sh -c 'test "$(ls hyper.s/search/*/checkpoint.safetensors | wc -l)" -eq 3'
+run train --out hyper.s --resume -q
+expect 0 "" "a search goes on, on one rank"
+check "to the same models" same_models hyper.one hyper.s
+mkdir -p hyper.bad/search
+touch hyper.bad/search/001
+# shellcheck disable=SC2086
+ranks "$other" 3 $hyper --epochs 1000 --out hyper.bad
+check "a rank that fails in its candidate ends them all" test "$rc" -eq 1
+check "and is named, once" test "$(grep -c '^retort: rank 1 on .*hyper.bad/search/001' err)" -eq 1
 few="--data spiral:n=150 --bootstrap 20 -q"
 # shellcheck disable=SC2086
 run eval mlp.one $few --no-save
