@@ -4,6 +4,9 @@
  * A command of a recipe is run as if it had been typed, in this process: the same flags, the same checks. Its
  * results on standard output are held back, its progress is not. What a killed run left is continued with
  * --resume; a run whose recipe changed is replaced.
+ *
+ * On several ranks, commands that do not need each other go on at the same time, each on ranks of its own; the first of
+ * these writes its run and its mark in done/, rank 0 of all the results.
  */
 #include "base/alloc.h"
 #include "base/file.h"
@@ -195,7 +198,9 @@ static rt_status run_job(void *user, const rt_recipe_job *job, bool resume) {
     char threads[32], **words = NULL;
     bool help;
     RT_FAIL_IF(!c.verb, RT_E_INPUT, "%s: no verb '%s'", job->name, job->verb);
-    RT_TRY(how_to_start(job, resume, &start));
+    int as_first = resume; /* others may have seen the mark that rank 0 has just made */
+    RT_TRY(rt_dist_lead(RT_OK, &as_first));
+    RT_TRY(how_to_start(job, as_first != 0, &start));
     RT_TRY(rt_config_init(&c.config));
     rt_status st;
     RT_TRY_GOTO(rt_calloc(&words, (size_t)job->argc + 4, sizeof *words));
@@ -254,8 +259,15 @@ static rt_status run(rt_cli *c) {
     RT_TRY(open_recipe(c, &r));
     runner w = {.cli = c, .recipe = r};
     rt_dist_let_idle(true); /* students are often smaller than their teachers are many */
-    rt_recipe_hooks hooks = {.run = run_job, .progress = show_place, .user = &w, .stop = cli_stop()};
+    rt_recipe_hooks hooks = {.run = run_job,
+                             .spread = rt_dist_spread,
+                             .at_once = rt_dist_size(),
+                             .progress = show_place,
+                             .user = &w,
+                             .stop = cli_stop()};
     rt_status st = say_needs(c, r);
+    if (st == RT_OK)
+        st = rt_run_check_shared(rt_recipe_dir(r)); /* also: all have seen what is finished before more is */
     if (st == RT_OK)
         st = rt_recipe_run(r, &hooks);
     if (st == RT_E_INTERRUPTED)

@@ -151,7 +151,7 @@ static rt_status open_locked(rt_run_dir *d, bool resume, bool force) {
 }
 
 /* Rank 0 leaves a word, and the others must find it. A network's file system may take a moment to show it. */
-static rt_status check_shared(const rt_run_dir *d) {
+rt_status rt_run_check_shared(const char *dir) {
     enum { WORD = 64, TRIES = 50 };
     char word[WORD] = "", *path;
     uint8_t *text = NULL;
@@ -159,7 +159,8 @@ static rt_status check_shared(const rt_run_dir *d) {
     bool same = rt_dist_rank() == 0;
     if (rt_dist_size() < 2)
         return RT_OK;
-    RT_TRY(rt_path_join(&path, d->path, ".ranks"));
+    RT_TRY(rt_dir_make(dir));
+    RT_TRY(rt_path_join(&path, dir, ".ranks"));
     rt_status st;
     snprintf(word, sizeof word, "%lld %.17g\n", (long long)getpid(), rt_time_now());
     RT_TRY_GOTO(rt_file_write_atomic(path, word, strlen(word)));
@@ -175,7 +176,7 @@ static rt_status check_shared(const rt_run_dir *d) {
         RT_FAIL_GOTO(RT_E_USAGE,
                      "does not see what rank 0 writes in %s: ranks need a file system that all of them share, and one "
                      "name for the run",
-                     d->path);
+                     dir);
     RT_TRY_GOTO(rt_dist_barrier(rt_dist_all()));
     st = rt_file_remove(path);
 done:
@@ -191,7 +192,7 @@ rt_status rt_run_dir_open(rt_run_dir *d, const char *path, bool resume, bool for
         return RT_E_MEMORY;
     rt_status st = open_locked(d, resume, force);
     if (st == RT_OK)
-        st = check_shared(d);
+        st = rt_run_check_shared(d->path);
     if (st != RT_OK)
         rt_run_dir_close(d);
     return st;

@@ -188,34 +188,88 @@ static double seconds_left(const pace *p, double now) {
     return p->left * (now - p->start + (trust > 0 ? trust * p->per_work : 0)) / (p->worked + trust);
 }
 
-static rt_status run_command(rt_recipe *r, int at, const rt_recipe_hooks *hooks, pace *p) {
-    const int i = r->order[at];
-    const rt_recipe_job *j = &r->nodes[i].job;
+/* ---- running ---- */
+
+/* Commands that do not need each other, and are begun together. */
+typedef struct wave {
+    rt_recipe *r;
+    const rt_recipe_hooks *hooks;
+    int *at, n; /* places in the order */
+} wave;
+
+static rt_status run_command(void *user, int64_t piece) {
+    const wave *w = user;
+    const int i = w->r->order[w->at[piece]];
+    const rt_recipe_job *j = &w->r->nodes[i].job;
     const double now = rt_time_now();
     bool resume;
-    if (hooks->progress)
-        hooks->progress(hooks->user, at, now - p->start, seconds_left(p, now));
-    RT_FAIL_IF(hooks->stop && *hooks->stop, RT_E_INTERRUPTED, "interrupted before %s", j->name);
-    RT_TRY(begun(r, j, &resume));
-    RT_TRY(hooks->run(hooks->user, j, resume));
-    RT_TRY(rt_measured_add(r, i, rt_time_now() - now));
-    p->worked += j->weight;
-    p->left -= j->weight;
-    return rt_recipe_write_results(r);
+    RT_FAIL_IF(w->hooks->stop && *w->hooks->stop, RT_E_INTERRUPTED, "interrupted before %s", j->name);
+    RT_TRY(begun(w->r, j, &resume));
+    RT_TRY(w->hooks->run(w->hooks->user, j, resume));
+    return rt_measured_mark(w->r, i, rt_time_now() - now);
+}
+
+/* Is all that it reads there? */
+static bool is_ready(const rt_recipe *r, const rt_recipe_node *n) {
+    for (int k = 0; k < n->nneeds; k++)
+        if (r->nodes[n->needs[k]].job.wanted)
+            return false;
+    return true;
+}
+
+/* May it go on beside the others? Two evaluations of one run would write one file; and those who wait for one that takes
+ * much longer had better share it. */
+static bool fits(const wave *w, const rt_recipe_node *n) {
+    const double weight = w->r->nodes[w->r->order[w->at[0]]].job.weight;
+    for (int k = 0; k < w->n; k++)
+        if (n->measures >= 0 && w->r->nodes[w->r->order[w->at[k]]].measures == n->measures)
+            return false;
+    return n->job.weight >= weight / 2 && n->job.weight <= weight * 2;
+}
+
+/* The first that is ready, and what may go on beside it, in their order; none: all is done. */
+static void fill(wave *w) {
+    const int most = RT_MAX(w->hooks->at_once, 1);
+    w->n = 0;
+    for (int at = 0; at < w->r->count && w->n < most; at++) {
+        const rt_recipe_node *n = &w->r->nodes[w->r->order[at]];
+        if (n->job.wanted && is_ready(w->r, n) && (w->n == 0 || fits(w, n)))
+            w->at[w->n++] = at;
+    }
+}
+
+static rt_status run_wave(wave *w, pace *p) {
+    const rt_recipe_hooks *h = w->hooks;
+    const double now = rt_time_now();
+    for (int k = 0; k < w->n && h->progress; k++)
+        h->progress(h->user, w->at[k], now - p->start, seconds_left(p, now));
+    if (h->spread)
+        RT_TRY(h->spread(w->n, run_command, w));
+    for (int k = 0; k < w->n; k++) {
+        const int i = w->r->order[w->at[k]];
+        if (!h->spread)
+            RT_TRY(run_command(w, k));
+        RT_TRY(rt_measured_add(w->r, i));
+        p->worked += w->r->nodes[i].job.weight;
+        p->left -= w->r->nodes[i].job.weight;
+    }
+    return rt_recipe_write_results(w->r);
 }
 
 rt_status rt_recipe_run(rt_recipe *r, const rt_recipe_hooks *hooks) {
     rt_lock *lock = NULL;
     rt_status st;
     pace p = begin_pace(r);
+    wave w = {.r = r, .hooks = hooks};
     RT_TRY(rt_recipe_find_data(r));
     RT_TRY(rt_dir_make(r->dir));
     RT_TRY(rt_lock_take(&lock, r->dir)); /* two that write one measured.json would lose lines */
-    for (int at = 0; at < r->count; at++)
-        if (r->nodes[r->order[at]].job.wanted)
-            RT_TRY_GOTO(run_command(r, at, hooks, &p));
+    RT_TRY_GOTO(rt_calloc(&w.at, (size_t)RT_MAX(hooks->at_once, 1), sizeof *w.at));
+    for (fill(&w); w.n > 0; fill(&w))
+        RT_TRY_GOTO(run_wave(&w, &p));
     st = rt_recipe_write_results(r);
 done:
+    rt_free(w.at);
     rt_lock_release(&lock);
     return st;
 }

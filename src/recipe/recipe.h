@@ -62,7 +62,11 @@ const rt_recipe_job *rt_recipe_job_get(const rt_recipe *r, int i);
 typedef struct rt_recipe_hooks {
     /* Runs a command. resume: continue what an earlier call began. */
     rt_status (*run)(void *user, const rt_recipe_job *job, bool resume);
-    /* Before each command; left is NaN if the recipe does not say how long it takes. */
+    /* Calls `work` for pieces 0 to n - 1, which do not need each other, in any order or by several processes, which all
+     * know at the end what it came to; NULL: one after another. */
+    rt_status (*spread)(int64_t n, rt_status (*work)(void *user, int64_t piece), void *user);
+    int at_once; /* most commands to spread; 0: one */
+    /* Of each command, before it begins; left is NaN if the recipe does not say how long it takes. */
     void (*progress)(void *user, int job, double seconds, double seconds_left);
     void *user;
     const volatile sig_atomic_t *stop;

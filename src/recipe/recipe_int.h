@@ -68,7 +68,9 @@ rt_status rt_recipe_find_data(rt_recipe *r) RT_MUST_CHECK;
 
 /* recipe_measured.c: what commands measured, from measured.json and from runs that are here. */
 rt_status rt_measured_load(rt_recipe *r) RT_MUST_CHECK;
-rt_status rt_measured_add(rt_recipe *r, int command, double seconds) RT_MUST_CHECK; /* it has just finished */
+/* A command has just finished: a mark in done/, by the process that ran it; then, by all, what it measured. */
+rt_status rt_measured_mark(rt_recipe *r, int command, double seconds) RT_MUST_CHECK;
+rt_status rt_measured_add(rt_recipe *r, int command) RT_MUST_CHECK;
 rt_status rt_measured_write(const rt_recipe *r) RT_MUST_CHECK;
 /* What is at `path` in what the run of a command came to; false: not measured yet. The value may be null. */
 bool rt_measured_find(const rt_recipe *r, int command, const char *path, rt_jval *out);

@@ -158,8 +158,8 @@ static rt_status load_lines(rt_recipe *r, bool *there) {
     return st;
 }
 
-/* Is this command's mark here? Then so is what it made. */
-static rt_status look_here(rt_recipe *r, rt_recipe_node *n) {
+/* Is this command's mark here, and what it made? */
+static rt_status read_mark(rt_recipe *r, rt_recipe_node *n) {
     char *path;
     uint8_t *text = NULL;
     size_t size = 0;
@@ -172,11 +172,18 @@ static rt_status look_here(rt_recipe *r, rt_recipe_node *n) {
     if (n->here && !n->job.done) {
         const char *seconds = (const char *)text + KEY_CHARS + 1;
         rt_parse_f64(seconds, strcspn(seconds, "\n"), false, &n->seconds);
-        st = read_run(r, n);
-        n->job.done = n->here = st == RT_OK;
     }
     rt_free(text);
     rt_free(path);
+    return st;
+}
+
+static rt_status look_here(rt_recipe *r, rt_recipe_node *n) {
+    rt_status st = read_mark(r, n);
+    if (st == RT_OK && n->here && !n->job.done) {
+        st = read_run(r, n);
+        n->job.done = n->here = st == RT_OK;
+    }
     return st == RT_E_MEMORY ? st : RT_OK; /* what cannot be read is not finished */
 }
 
@@ -212,13 +219,21 @@ static rt_status write_mark(const rt_recipe *r, const rt_recipe_node *n) {
     return st;
 }
 
-rt_status rt_measured_add(rt_recipe *r, int command, double seconds) {
+rt_status rt_measured_mark(rt_recipe *r, int command, double seconds) {
     rt_recipe_node *n = &r->nodes[command];
     RT_TRY(read_run(r, n)); /* a result that was not stored is none */
     if (!n->job.done)
         n->seconds = round(seconds * 1000) / 1000;
-    RT_TRY(write_mark(r, n));
-    n->job.done = n->here = true;
+    return write_mark(r, n);
+}
+
+rt_status rt_measured_add(rt_recipe *r, int command) {
+    rt_recipe_node *n = &r->nodes[command];
+    RT_TRY(read_mark(r, n));
+    RT_FAIL_IF(!n->here, RT_E_IO, "%s has finished, and its mark in %s/done or its run is not there",
+               n->job.name, r->dir);
+    RT_TRY(read_run(r, n));
+    n->job.done = true;
     n->job.wanted = false;
     rt_jdoc_destroy(&r->kept);
     return rt_measured_write(r);

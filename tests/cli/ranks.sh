@@ -169,6 +169,65 @@ if [ "$rc" -eq 0 ]; then
 else
     ok 1 "average --method perm on one rank"
 fi
+# ---- recipes: commands that do not need each other at the same time ----
+cat >pair.yaml <<'END'
+title: "Pair"
+source: "-"
+about: "x"
+scales:
+  quick: {about: "tiny.", minutes: 1, memory: "50 MB", disk: "1 MB"}
+stages:
+  - {name: teacher, verb: train, each: {seed: "1..3"}, with: {data: "spiral:n=300", arch: "mlp:32,32", members: 2, batch: 20, epochs: 40, checkpoint-every: 0, seed: "${seed}"}}
+  - {name: kd, verb: distill, each: {seed: "1..3"}, with: {teacher: "@teacher", data: "spiral:n=300", arch: "mlp:10", epochs: 4, seed: "${seed}"}}
+  - {name: measure, verb: eval, runs: ["@teacher", "@kd"], with: {data: "spiral:n=300"}}
+  - {name: again, verb: eval, runs: ["@kd"], with: {data: "spiral:n=300", seed: 5}}
+tables:
+  - id: t
+    title: T
+    columns: [{id: acc, label: "accuracy %", value: /valid_accuracy, scale: 100, digits: 3}, {id: nll, label: "NLL", value: sets.test.nll, digits: 5}]
+    rows: [{id: teacher, label: ensemble, runs: teacher}, {id: kd, label: kd, runs: kd}]
+END
+# same_recipe DIR: tables and models as those of one rank
+same_recipe() {
+    cmp one/pair/quick/tables.md "$1/pair/quick/tables.md" || return 1
+    for m in one/pair/quick/runs/*; do
+        same_models "$m" "$1/${m#one/}" || return 1
+    done
+}
+run recipe run pair.yaml --out one -q -j 1
+expect 0 "" "a recipe on one rank"
+for n in 2 4 ${long:+3 7}; do
+    ranks "$other" "$n" recipe run pair.yaml --out "recipe.$n" -q -j 1
+    expect 0 "" "a recipe on $n ranks"
+    check "the same tables and models" same_recipe "recipe.$n"
+done
+for s in USR1 KILL; do
+    timeout 100 "mpirun.$first" -n 3 "$RETORT" recipe run pair.yaml --out "recipe.$s" -q -j 1 >out 2>err </dev/null &
+    job=$!
+    both=1
+    for _ in $(seq 200); do
+        ls "recipe.$s"/pair/quick/runs/teacher-[12]/log.jsonl >ls.out 2>&1 && [ ! -e "recipe.$s/pair/quick/done/teacher-1" ] && both=0 && break
+        sleep 0.02
+    done
+    ok "$both" "two commands at the same time"
+    v=$(pgrep -f "^$RETORT recipe run pair.yaml --out recipe.$s" | sed -n 2p)
+    [ -z "$v" ] || kill -"$s" "$v"
+    wait $job
+    rc=$?
+    [ "$s" = KILL ] || check "SIGUSR1 to one rank: all teams save and leave with code 4" test "$rc" -eq 4
+    ranks "$other" 2 recipe run pair.yaml --out "recipe.$s" -q -j 1
+    expect 0 "" "the recipe goes on, on two ranks"
+    check "to the same tables and models" same_recipe "recipe.$s"
+done
+mkdir -p recipe.bad/pair/quick/runs
+touch recipe.bad/pair/quick/runs/teacher-2
+ranks "$first" 3 recipe run pair.yaml --out recipe.bad -q -j 1
+check "a command that fails on its rank ends the recipe" test "$rc" -ne 0
+check "and both are named" grep -q '^retort: rank 1 on .*teacher-2' err
+rm recipe.bad/pair/quick/runs/teacher-2
+ranks "$first" 3 recipe run pair.yaml --out recipe.bad -q -j 1
+check "which goes on when that is mended" same_recipe recipe.bad
+
 ranks "$first" 2 bench --arch mlp:8 --input 4 --batch 16 --members 2 --budget 0.05 --json -j 1
 check "bench on two ranks" grep -q '"ranks":2' out
 
