@@ -39,6 +39,7 @@ check-long: check
 	@tools/check_threads
 	@tools/check_ranks $(BUILD)
 	@tools/check_clang
+	@tools/check_mutations
 
 bench:
 	@tools/deps oracle

@@ -63,6 +63,8 @@ check "and nothing is left behind" test ! -e none
 run train $data --arch mlp:12 --hyper --hyper-runs 3 --members 2 $how --out hyper
 expect 0 "" "a hyper ensemble"
 check "it tells its settings" json hyper/hyper.json
+check "candidates are judged on rows held out" sh -c 'grep -q valid_loss hyper/search/*/log.jsonl'
+check "what was chosen is trained on all rows" sh -c '! grep -q valid_loss hyper/retrain/*/log.jsonl'
 run eval hyper $data --bootstrap 0
 expect 0 "" "is measured"
 check "without a temperature: its rows were all trained on" grep -q 'no held-out rows' hyper/metrics.json
