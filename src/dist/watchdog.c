@@ -15,15 +15,19 @@
  *
  * While ranks are apart (teams.c) this thread also carries the wish to stop, from a rank that has it to all others.
  *
- * A rank that dies is the launcher's affair, which ends the others within seconds.
+ * A rank that dies is the launcher's affair, which ends the others within seconds. Launchers name a process, not always a
+ * rank: the guard of another rank on that machine wakes up when the process ends (a pidfd), and says which rank it was.
+ * MPICH's launcher kills at once and may be faster.
  */
 #include "base/alloc.h"
 #include "base/stop.h"
 #include "base/timer.h"
 #include "dist/dist_int.h"
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define W (&rt_the_world)
@@ -47,6 +51,8 @@ static struct {
     double allowed;
     void (*say)(const char *line);
     peer *peer;
+    struct pollfd *poll; /* of peers whose process can be seen */
+    int *polled, npoll;  /* which they are */
     char sign[1];
 } dog;
 
@@ -144,12 +150,78 @@ static void name_nobody(int phase, double seconds) {
     usleep(300000);
 }
 
+/* ---- who died ---- */
+
+static bool same_program(long long pid) {
+    char path[64], mine[1024], theirs[1024];
+    snprintf(path, sizeof path, "/proc/%lld/exe", pid);
+    const ssize_t n = readlink("/proc/self/exe", mine, sizeof mine),
+                  m = readlink(path, theirs, sizeof theirs);
+    return n > 0 && n == m && memcmp(mine, theirs, (size_t)n) == 0;
+}
+
+/* Before the guard looks at them: others of this machine. A number may mean another process where ranks are kept apart. */
+static rt_status see_processes(void) {
+    RT_TRY(rt_calloc(&dog.poll, (size_t)W->size, sizeof *dog.poll));
+    RT_TRY(rt_calloc(&dog.polled, (size_t)W->size, sizeof *dog.polled));
+#ifdef SYS_pidfd_open
+    for (int i = 0; i < W->size; i++) {
+        const rt_who *who = &W->who[i];
+        if (i == W->rank || strcmp(who->host, W->who[W->rank].host) != 0 || !same_program(who->pid))
+            continue;
+        const int fd = (int)syscall(SYS_pidfd_open, (pid_t)who->pid, 0);
+        if (fd < 0)
+            continue;
+        dog.poll[dog.npoll] = (struct pollfd){.fd = fd, .events = POLLIN};
+        dog.polled[dog.npoll++] = i;
+    }
+#endif
+    return RT_OK;
+}
+
+/* The first rank of the machine that is left says it. Nobody leaves before all have said that they have come to their
+ * end, so whoever ends before this rank has did not mean to. */
+static void name_dead(int rank) {
+    char text[512];
+    for (int i = 0; i < W->rank; i++)
+        if (i != rank && strcmp(W->who[i].host, W->who[rank].host) == 0)
+            return;
+    snprintf(text, sizeof text,
+             "retort: rank %d on %s (process %lld) has died; the job ends, --resume continues from the last "
+             "checkpoint\n",
+             rank, W->who[rank].host, (long long)W->who[rank].pid);
+    dog.say(text);
+}
+
+static void forget_processes(void) {
+    while (dog.npoll > 0)
+        close(dog.poll[--dog.npoll].fd);
+}
+
+/* Sleeps, unless a process ends. The first to do so is the one to name; if there are several, the launcher has begun to
+ * kill, and nobody can tell. */
+static void doze(double seconds) {
+    if (atomic_load(&dog.phase) != WORKING || atomic_load(&dog.silent) || dog.npoll == 0) {
+        usleep((useconds_t)(1e6 * seconds));
+        return;
+    }
+    const int ended = poll(dog.poll, (nfds_t)dog.npoll, (int)(1e3 * seconds));
+    if (ended <= 0)
+        return;
+    int first = 0;
+    while (dog.poll[first].revents == 0)
+        first++;
+    if (ended == 1 && atomic_load(&dog.phase) == WORKING && !atomic_load(&dog.silent))
+        name_dead(dog.polled[first]);
+    forget_processes();
+}
+
 static void *guard(void *arg) {
     (void)arg;
     const double every = every_seconds();
     double last = rt_time_now();
     while (!atomic_load(&dog.left)) {
-        usleep((useconds_t)(1e6 * RT_MIN(every / 4, 0.1)));
+        doze(RT_MIN(every / 4, 0.1));
         const double now = rt_time_now();
         if (now - last > 2 * every)
             atomic_store(&dog.turned, now); /* this rank was asleep itself */
@@ -232,6 +304,7 @@ rt_status rt_watch_start(void) {
     RT_TRY(rt_calloc(&dog.peer, (size_t)W->size, sizeof *dog.peer));
     for (int i = 0; i < W->size; i++)
         dog.peer[i].heard = rt_time_now();
+    RT_TRY(see_processes());
     RT_TRY(start(&dog.thread, watch));
     dog.on = true;
     enter(WORKING);
@@ -280,6 +353,9 @@ void rt_watch_left(void) {
     atomic_store(&dog.left, true);
     if (dog.guarded)
         pthread_join(dog.guard, NULL);
+    forget_processes();
+    rt_free(dog.poll);
+    rt_free(dog.polled);
     rt_free(dog.peer);
     memset(&dog, 0, sizeof dog);
 }

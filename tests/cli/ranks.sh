@@ -272,6 +272,14 @@ for l in $libraries; do
         fault "$l" "usr1-$l" KILL
         check "killing a rank ends the job ($l, $i: $took s)" test "$took" -le 12
     done
+    fault "$l" "died-$l" KILL # at work: there was no checkpoint before
+    if [ "$l" = openmpi ]; then
+        [ "$rc" -eq 0 ] || grep -q "^retort: rank [0-9] on .* (process $v) has died" err
+        ok $? "a rank that dies is named"
+    else # whose launcher may kill the others before they can speak
+        ! grep "has died" err | grep -qv "(process $v)"
+        ok $? "no other rank is named than the one that died"
+    fi
     ranks "$l" 2 train --out "usr1-$l" --resume -q
     expect 0 "" "what is left goes on ($l)"
     check "to the same models ($l)" same_models slow.one "usr1-$l"
