@@ -91,19 +91,50 @@ what() {
             done
         done
     done
-    # stopped on some, resumed on others, with the other MPI, and at last on one
+    # stopped at random steps, and resumed each time on another number of ranks, of either MPI
     steps=$(sed -n 's/.*"steps": *\([0-9]*\).*/\1/p' "$name.one/metrics.json" | head -1)
     for i in 1 ${long:+2 3}; do
-        a=$(((steps * i + 1) / 4 + 1))
-        b=$(((steps * 3) / 4 + 1))
-        ranks "$first" 2 "$@" -j 1 --out "$name.s$i" --stop-after "$a"
-        check "$name: stopped at step $a on 2 ranks with code 4" test "$rc" -ne 0 -a -s "$name.s$i/checkpoint.safetensors"
-        ranks "$other" "$((most < 3 ? most : 3))" "${1}" --out "$name.s$i" --resume -q --stop-after "$b"
-        run "$1" --out "$name.s$i" --resume -q -j 2
-        expect 0 "" "$name: resumed on more ranks, then on one"
+        seed=$((seed + 1))
+        at=$(draw_stops "$seed" "$steps" "$most")
+        echo "# $name: RT_SEED=$seed: STEP:RANKS of $steps, 1 to $most: $at"
+        l=$first
+        go="$*"
+        left=""
+        for stop in $at; do
+            # shellcheck disable=SC2086
+            ranks "$l" "${stop#*:}" $go -q -j 1 --out "$name.s$i" --stop-after "${stop%:*}"
+            [ "$rc" -ne 0 ] && [ -s "$name.s$i/checkpoint.safetensors" ] || left="$left $stop"
+            go="$1 --resume"
+            if [ "$l" = "$first" ]; then l=$other; else l=$first; fi
+        done
+        check "$name: stopped at each of $at with a checkpoint${left:+, but not at$left}" test -z "$left"
+        n=$((${stop#*:} % most + 1))
+        ranks "$l" "$n" "$1" --out "$name.s$i" --resume -q -j 2
+        expect 0 "" "$name: resumed on $n ranks"
         check "$name: the same models after that" same_models "$name.one" "$name.s$i"
     done
 }
+# draw_stops SEED STEPS MOST: three steps below STEPS (all of them where there are fewer), rising, each with a number of
+# ranks that is not that of the one before
+draw_stops() {
+    awk -v seed="$1" -v steps="$2" -v most="$3" 'BEGIN {
+        srand(seed)
+        want = steps > 3 ? 3 : steps - 1
+        for (have = 0; have < want;) {
+            s = 1 + int(rand() * (steps - 1))
+            if (s < steps && !(s in is)) { is[s] = 1; have++ }
+        }
+        r = 1 + int(rand() * most) % most
+        for (s = 1; s < steps; s++)
+            if (s in is) {
+                printf "%d:%d ", s, r
+                r = (r + int(rand() * (most - 1))) % most + 1
+            }
+    }'
+}
+# the same draws each time, unless they are to be many
+seed=${RT_SEED:-$([ -n "$long" ] && date +%s || echo 1)}
+seed=$((seed - 1))
 # shellcheck disable=SC2086
 what mlp 3 $train_mlp
 # shellcheck disable=SC2086
