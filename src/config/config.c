@@ -78,6 +78,8 @@ rt_status rt_config_items(const char *list, char ***out, int64_t *n) {
         const rt_status st = rt_calloc(&(*out)[*n], len + 1, 1);
         if (st != RT_OK) {
             rt_names_free(*out, *n);
+            *out = NULL;
+            *n = 0;
             return st;
         }
         memcpy((*out)[(*n)++], s, len);

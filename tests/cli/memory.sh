@@ -14,6 +14,7 @@ run eval one $data --bootstrap 5 --quiet
 cp -r one two
 cp -r one first
 run train --data spiral:n=200 --arch mlp:6 --members 2 --epochs 1 --quiet --out wide
+run train $data --arch mlp:4 --epochs 1 --quiet --out other
 run train $data --arch mlp:6 --members 2 --epochs 2 --batch 30 --quiet --stop-after 2 --out half
 printf 'a,b,label\n1,2,x\n3,4,y\n5,6,x\n7,8,y\n' >t.csv
 printf 'epochs: 1\narch: "mlp:6"\n' >c.yaml
@@ -134,6 +135,8 @@ walk - calibrate wide.d --dry-run --json --threads 1
 before='rm -rf made'
 walk made/member-001.safetensors train $data --config c.yaml --members 2 --threads 1 --out made
 walk made/model.safetensors distill --teacher one $data --arch mlp:6 --method kd --epochs 1 --threads 1 --out made
+walk made/model.safetensors distill --teacher one --teacher two --teacher other $data --arch mlp:6 --method kd --epochs 1 --threads 1 --out made
+walk made/hyper.json train $data --arch mlp:6 --hyper --hyper-runs 2 --valid 10 --epochs 1 --threads 1 --out made
 walk made/model.safetensors average one $data --method match --threads 1 --out made
 before='rm -rf made; cp -r half made'
 walk made/member-001.safetensors train --out made --resume --threads 1
