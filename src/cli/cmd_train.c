@@ -17,14 +17,11 @@ rt_status cli_load_saved(rt_cli *c) {
         return RT_OK;
     char *dir, *path = NULL;
     RT_TRY(rt_path_expand(&dir, k->out));
-    bool found = false;
-    rt_status st = rt_path_join(&path, dir, "config.yaml");
-    if (st == RT_OK)
-        st = rt_file_find(path, &found);
-    if (found)
-        st = rt_config_load(k, c->verb->bit, path);
-    else if (st == RT_OK && !k->data)
-        st = rt_error_set(RT_E_USAGE, __FILE__, __LINE__, "--resume: there is no run in %s", k->out);
+    rt_status st;
+    RT_TRY_GOTO(rt_run_dir_begun(dir));
+    RT_TRY_GOTO(rt_path_join(&path, dir, "config.yaml"));
+    st = rt_config_load(k, c->verb->bit, path);
+done:
     rt_free(path);
     rt_free(dir);
     return st;

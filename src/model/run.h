@@ -24,6 +24,8 @@ rt_status rt_run_find_dir(const char *path, bool *found) RT_MUST_CHECK;
 /* Do all ranks see what rank 0 writes in that directory, which it makes? Returns when all have come. */
 rt_status rt_run_check_shared(const char *path) RT_MUST_CHECK;
 rt_status rt_run_dir_state(const char *path, rt_run_state *out) RT_MUST_CHECK;
+/* Refuses to continue what was not begun: a name that was mistyped must not begin another run. */
+rt_status rt_run_dir_begun(const char *path) RT_MUST_CHECK;
 /* Refuses to touch an existing run unless asked to (--resume, --force). */
 rt_status rt_run_dir_check(const char *path, bool resume, bool force) RT_MUST_CHECK;
 /* Makes and locks the directory, and sweeps away what a killed process left. */

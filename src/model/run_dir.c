@@ -88,6 +88,17 @@ rt_status rt_run_dir_state(const char *path, rt_run_state *out) {
     return RT_OK;
 }
 
+rt_status rt_run_dir_begun(const char *path) {
+    char *config;
+    bool begun = false;
+    RT_TRY(rt_path_join(&config, path, "config.yaml"));
+    rt_status st = rt_run_find_file(config, &begun);
+    rt_free(config);
+    RT_FAIL_IF(st == RT_OK && !begun, RT_E_USAGE,
+               "--resume: there is no run in %s; without --resume one begins", path);
+    return st;
+}
+
 /* Is this file, if it is there, one that retort wrote? Others have files of these names, too. */
 static rt_status check_ours(const char *dir, const char *name, const char *mark) {
     char *path;

@@ -498,12 +498,11 @@ rt_status rt_trainer_run_group(const rt_config *c, const rt_group *group, const 
 static rt_status run_asked(const rt_config *c, unsigned verb, const rt_train_hooks *hooks,
                            rt_train_result *out) {
     rt_config mine = *c;
-    char *path = NULL;
     RT_FAIL_IF(!c->out, RT_E_USAGE, "where should the run go? Give --out DIR");
-    RT_TRY(rt_path_join(&path, c->out, "config.yaml"));
-    if (!c->resume || !rt_file_exists(path))
+    if (c->resume)
+        RT_TRY(rt_run_dir_begun(c->out));
+    else
         rt_config_new_splits(&mine);
-    rt_free(path);
     return run_verb(&mine, verb, NULL, true, hooks, out);
 }
 

@@ -58,7 +58,8 @@ P
         for part in 15 20 25 30 35 40 50 60 80 120 300 20000; do
             [ $rc -eq 0 ] && break
             delay=$(awk "BEGIN { print $whole * $part / 100000 }")
-            "$RETORT" train $cut --out cut$members --resume >out 2>err </dev/null &
+            resume=$([ -e cut$members/config.yaml ] && echo --resume)
+            "$RETORT" train $cut --out cut$members $resume >out 2>err </dev/null &
             pid=$!
             sleep "$delay" &
             wait=$!

@@ -187,7 +187,13 @@ run distill --teacher X.npy --data npy:X.npy,Y.npy --arch mlp:8 --out no
 expect 2 "said as logits:X.npy" "an array is no teacher without its prefix"
 run train --resume --out nothere
 expect 2 "there is no run in nothere" "nothing to resume"
-check "and none is made" test ! -e nothere
+run train --resume --out nothere --data spiral:n=60 --arch mlp:8
+expect 2 "there is no run in nothere" "with every parameter, too: a mistyped name begins no other run"
+mkdir strange
+echo '{}' >strange/metrics.json
+run train --resume --out strange --data spiral:n=60 --arch mlp:8
+expect 2 "there is no run in strange" "a directory of somebody else is none"
+check "and none is made" test ! -e nothere -a ! -e strange/config.yaml -a -s strange/metrics.json
 
 # ---- the rows a run held out
 run predict n --part valid --data npy:X.npy,Y.npy --out v.csv
