@@ -143,6 +143,8 @@ typedef struct cli_input {
 } cli_input;
 rt_status cli_input_open(cli_input *in, rt_cli *c, const rt_model *m) RT_MUST_CHECK;
 void cli_input_close(cli_input *in);
+/* Training rows stand for test rows that are not there: with a warning, or not at all where --part test asks. */
+rt_status cli_no_test_rows(rt_cli *c, const rt_dataset *d) RT_MUST_CHECK;
 int64_t cli_input_row(const cli_input *in, int64_t i); /* its number in the data */
 bool cli_input_named(const cli_input *in);
 const char *cli_input_name(const cli_input *in, int64_t i); /* the file it was read from */

@@ -2,7 +2,8 @@
  * predict_input.c - the rows that `retort predict` reads, and what they are called.
  *
  *     predict RUN FILE...                  all rows of the files, with labels or without
- *     predict RUN --data SPEC              its test part; --part train: its training part
+ *     predict RUN --data SPEC              its test part (the only one, with a word, where there is no other);
+ *                                          --part train: its training part
  *     predict RUN --part valid             the rows that the run held out, of the data it was trained on (or --data)
  *
  * Data is opened for the model: pictures in its size and colours, classes by its names.
@@ -11,6 +12,7 @@
 #include "cli/cli.h"
 #include "model/model.h"
 #include "model/run.h"
+#include <stdio.h>
 #include <string.h>
 
 static rt_status open_valid(cli_input *in, const rt_config *k, const char *run, const rt_model *m,
@@ -29,6 +31,17 @@ static rt_status open_valid(cli_input *in, const rt_config *k, const char *run, 
     return RT_OK;
 }
 
+rt_status cli_no_test_rows(rt_cli *c, const rt_dataset *d) {
+    char text[512], count[32];
+    const char *spec = rt_dataset_spec(d);
+    RT_FAIL_IF(rt_config_is_set(&c->config, "part"), RT_E_USAGE,
+               "--part test: %s has no test rows; --part train takes those it has", spec);
+    snprintf(text, sizeof text, "%.400s has no test rows; these are its %s training rows", spec,
+             cli_count(count, rt_dataset_train(d)->n));
+    cli_warn(&c->term, text);
+    return RT_OK;
+}
+
 static rt_status open_part(cli_input *in, rt_cli *c, const rt_data_like *like, bool train) {
     rt_config *k = &c->config;
     rt_config_new_splits(k);
@@ -41,6 +54,8 @@ static rt_status open_part(cli_input *in, rt_cli *c, const rt_data_like *like, b
     else
         RT_TRY(rt_dataset_open(&in->data, k->data, o));
     in->part = train ? rt_dataset_train(in->data) : rt_dataset_test(in->data);
+    if (!train && in->part == rt_dataset_train(in->data))
+        RT_TRY(cli_no_test_rows(c, in->data));
     RT_FAIL_IF(in->part->n < 1, RT_E_INPUT, "%s has no %s rows", rt_dataset_spec(in->data),
                train ? "training" : "test");
     return RT_OK;

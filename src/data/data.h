@@ -176,6 +176,7 @@ typedef struct rt_batch_spec {
 int64_t rt_batch_count(const rt_batch_spec *s); /* batches per epoch */
 int64_t rt_batch_rows(const rt_batch_spec *s,
                       int64_t i); /* rows of batch i: fewer in a last one that is kept */
+rt_status rt_batch_check(const rt_batch_spec *s) RT_MUST_CHECK; /* whether there is one, as it is asked for */
 /* Order of an epoch: places in the set, all of them once; as they stand when not shuffled. */
 void rt_batch_order(const rt_batch_spec *s, uint64_t seed, int64_t epoch, int64_t *order);
 /* Writes batch i of an epoch whose order is given: x (rows, row...); label, target, source (row numbers

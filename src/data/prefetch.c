@@ -92,14 +92,20 @@ static rt_status prefetch_slots(rt_prefetch *p) {
     return RT_OK;
 }
 
+rt_status rt_batch_check(const rt_batch_spec *s) {
+    RT_FAIL_IF(rt_batch_count(s) < 1, RT_E_USAGE, "no batch of %lld rows can be made of %lld rows%s",
+               (long long)s->batch, (long long)s->set->n,
+               s->drop_last ? " (the last, incomplete one is left out)" : "");
+    RT_FAIL_IF(rt_augment_any(&s->augment) && s->row.rank != 3, RT_E_USAGE,
+               "--augment is for images, these rows are a table");
+    return RT_OK;
+}
+
 rt_status rt_prefetch_create(rt_prefetch **out, const rt_batch_spec *s, const uint64_t *seeds, int members,
                              int64_t epoch, int64_t index) {
     *out = NULL;
-    int64_t count = rt_batch_count(s);
-    RT_FAIL_IF(count < 1, RT_E_USAGE, "no batch of %lld rows can be made of %lld rows%s", (long long)s->batch,
-               (long long)s->set->n, s->drop_last ? " (the last, incomplete one is left out)" : "");
-    RT_FAIL_IF(rt_augment_any(&s->augment) && s->row.rank != 3, RT_E_USAGE,
-               "augmentation is for images, these rows are a table");
+    const int64_t count = rt_batch_count(s);
+    RT_TRY(rt_batch_check(s));
     RT_FAIL_IF(members < 1 || epoch < 0 || index < 0 || index > count, RT_E_USAGE,
                "cannot begin %d members at epoch %lld, batch %lld of %lld", members, (long long)epoch,
                (long long)index, (long long)count);

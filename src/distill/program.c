@@ -72,6 +72,8 @@ rt_status rt_distill_check(const rt_distill_config *c) {
     const bool dirichlet = rt_student_output(c->student) == RT_OUTPUT_DIRICHLET;
     RT_FAIL_IF((o->needs & RT_OBJ_TEACHER) != 0 && c->teachers < 1, RT_E_USAGE,
                "objective %s needs a teacher", o->name);
+    RT_FAIL_IF((o->needs & RT_OBJ_TEACHER) != 0 && (o->needs & RT_OBJ_DIRICHLET) != 0 && c->teachers < 2, RT_E_USAGE,
+               "objective %s learns how far teachers are apart; this teacher is a single network", o->name);
     RT_FAIL_IF(c->regression && (o->needs & RT_OBJ_REGRESSION) == 0, RT_E_USAGE,
                "objective %s is for classification, the data is a regression", o->name);
     RT_FAIL_IF(!c->regression && (o->needs & RT_OBJ_CLASSIFICATION) == 0, RT_E_USAGE,

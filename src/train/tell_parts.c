@@ -56,6 +56,18 @@ static void warn_missing(const rt_dataset *d, const char *part, const int64_t *a
                missing > 1 ? ", nor of others" : "");
 }
 
+static void warn_alone(const rt_dataset *d, const int64_t *count) {
+    int64_t seen = 0, last = 0;
+    for (int64_t k = 0; k < rt_dataset_classes(d); k++)
+        if (count[k] > 0) {
+            seen++;
+            last = k;
+        }
+    if (seen == 1)
+        rt_log(RT_LOG_WARN, "every training row is of class %s: there is nothing to tell apart",
+               rt_dataset_class_name(d, last));
+}
+
 rt_status rt_train_tell_parts(const rt_train_hooks *hooks, int64_t epochs, const rt_dataset *d,
                               const rt_subset *train, const rt_subset *valid) {
     const char *const name[] = {"train", "valid", "test"};
@@ -80,6 +92,8 @@ rt_status rt_train_tell_parts(const rt_train_hooks *hooks, int64_t epochs, const
             append_counts(&text, d, count + i * classes);
         if ((st = rt_str_status(&text)) == RT_OK)
             rt_train_tell(hooks, epochs, rt_str_text(&text));
+        if (i == 0 && labelled)
+            warn_alone(d, count);
         if (i > 0 && labelled)
             warn_missing(d, i == 1 ? "validation" : "test", count, count + i * classes);
     }

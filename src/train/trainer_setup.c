@@ -398,6 +398,7 @@ rt_status rt_trainer_open(rt_trainer *t) {
     t->batches.batch = RT_MIN(c->batch, t->train.n);
     t->batches.shuffle = true;
     t->batches.drop_last = c->drop_last;
+    RT_TRY(rt_batch_check(&t->batches));
     t->nbatches = rt_batch_count(&t->batches);
     for (int64_t i = 0; i < t->nbatches; i++)
         t->epoch_rows += rt_batch_rows(&t->batches, i);

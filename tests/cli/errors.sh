@@ -35,7 +35,34 @@ expect 2 "need a file" "predictions and JSON cannot share standard output"
 run train $small --quiet --out good
 run train $small --out good
 expect 2 "good" "an existing run is not overwritten"
+run train --data spiral:n=60 --arch mlp:8 --augment flip --out r
+expect 2 "--augment is for images, these rows are a table" "augmentation of a table"
+run distill --teacher good --data spiral:n=60 --method end2 --epochs 1 --out r
+expect 2 "end2 learns how far teachers are apart; this teacher is a single network" "one teacher has no disagreement"
 check "nothing was made by any of these" test ! -e r
+run train --data ring:n=60 --arch mlp:4 --epochs 1 --out alone
+expect 0 "every training row is of class 0" "one class: a warning"
+
+# Rows that are not there are not replaced by others without a word.
+i=0
+echo a,b,target >rows.csv
+while [ $i -lt 40 ]; do
+    echo "$i,$((i * i % 7)),$((i % 2))"
+    i=$((i + 1))
+done >>rows.csv
+run train --data csv:rows.csv,task=classification --arch mlp:4 --epochs 1 --quiet --out rows
+run predict rows --data csv:rows.csv,test=0 --part test --out p.csv
+expect 2 "csv:rows.csv,test=0 has no test rows; --part train takes those it has" "predict: test rows that are not there"
+check "predict: nothing is written" test ! -e p.csv
+run predict rows --data csv:rows.csv,test=0 --out p.csv
+expect 0 "warning: csv:rows.csv,test=0 has no test rows; these are its 40 training rows" "predict: the rows there are, by their name"
+run predict rows --data csv:rows.csv,test=0 --part train --out q.csv
+check "predict: those of --part train" cmp p.csv q.csv
+run data csv:rows.csv,test=0 --part test --out x.csv
+expect 2 "has no test rows" "data: test rows that are not there"
+run data csv:rows.csv,test=1 --part train --out x.csv
+expect 3 "has no training rows" "data: training rows that are not there"
+check "data: nothing is written" test ! -e x.csv
 
 # bad input: 3
 run train --data csv:absent.csv --arch mlp:4 --out r
