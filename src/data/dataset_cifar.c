@@ -61,24 +61,64 @@ static void cifar_part_destroy(cifar_part **p) {
     *p = NULL;
 }
 
+/* Files of two parts, those of the second behind those of the first. */
+typedef struct cifar_reading {
+    cifar_part *part[2];
+    int count[2]; /* so many of each, from its first on */
+} cifar_reading;
+
+static cifar_part *cifar_slot(const cifar_reading *r, int64_t *job) {
+    const bool second = *job >= r->count[0];
+    *job -= second ? r->count[0] : 0;
+    return r->part[second];
+}
+
 static void cifar_read_job(void *ctx, int64_t job, int worker) {
     (void)worker;
-    cifar_part *p = ctx;
+    cifar_part *p = cifar_slot(ctx, &job);
     p->st[job] = rt_bytes_read(p->path[job], cifar_file_max, &p->file[job], &p->size[job]);
     if (p->st[job] != RT_OK)
         rt_error_save(&p->error[job]);
 }
 
-static rt_status cifar_read(cifar_part *p) {
+static rt_status cifar_read(cifar_reading *r) {
+    const int files = r->count[0] + r->count[1];
     rt_pool *pool = NULL;
-    RT_TRY(rt_pool_create(&pool, RT_MIN(p->files, rt_cpu_count())));
-    rt_pool_run(pool, cifar_read_job, p, p->files);
+    RT_TRY(rt_pool_create(&pool, RT_MIN(files, rt_cpu_count())));
+    rt_pool_run(pool, cifar_read_job, r, files);
     rt_pool_destroy(&pool);
-    for (int i = 0; i < p->files; i++)
-        if (p->st[i] != RT_OK) {
-            rt_error_restore(&p->error[i]);
-            return p->st[i];
+    for (int64_t i = 0; i < files; i++) {
+        int64_t at = i;
+        const cifar_part *p = cifar_slot(r, &at);
+        if (p->st[at] != RT_OK) {
+            rt_error_restore(&p->error[at]);
+            return p->st[at];
         }
+    }
+    return RT_OK;
+}
+
+/* With a limit, files behind it are left alone: how many there are is known when those before them are read. */
+static rt_status cifar_read_limit(cifar_part *p, size_t record, size_t limit) {
+    size_t rows = 0;
+    const int all = p->files;
+    for (p->files = 0; p->files < all && rows < limit; p->files++) {
+        const int i = p->files;
+        if (p->file[i] == NULL)
+            RT_TRY(rt_bytes_read(p->path[i], cifar_file_max, &p->file[i], &p->size[i]));
+        rows += p->size[i] / record;
+    }
+    return RT_OK;
+}
+
+/* Both parts at once, so that no thread waits for a part to end; either may be without files. */
+static rt_status cifar_read_all(cifar_part *train, cifar_part *test, const cifar_kind *k, int64_t limit) {
+    cifar_reading r = {.part = {train, test}, .count = {train->files, test->files}};
+    for (int i = 0; i < 2 && limit > 0; i++)
+        r.count[i] = RT_MIN(r.count[i], 1);
+    RT_TRY(cifar_read(&r));
+    for (int i = 0; i < 2 && limit > 0; i++)
+        RT_TRY(cifar_read_limit(r.part[i], k->labels + CIFAR_PIXELS, (size_t)limit));
     return RT_OK;
 }
 
@@ -106,28 +146,6 @@ static rt_status cifar_take(rt_dataset *d, rt_part *out, const cifar_part *p, co
         }
     *out = (rt_part){.n = (int64_t)rows, .u8 = pixels, .label = label};
     return RT_OK;
-}
-
-/* Reads and checks the files named in p; frees p. With a limit, files behind it are left alone. */
-static rt_status cifar_part_load(rt_dataset *d, rt_part *out, cifar_part **p, const cifar_kind *k,
-                                 const rt_data_options *o) {
-    rt_status st = RT_OK;
-    int all = (*p)->files;
-    if (o->limit > 0) {
-        size_t rows = 0;
-        (*p)->files = 0;
-        for (int i = 0; i < all && rows < (size_t)o->limit; i++) {
-            RT_TRY_GOTO(rt_bytes_read((*p)->path[i], cifar_file_max, &(*p)->file[i], &(*p)->size[i]));
-            rows += (*p)->size[i] / (k->labels + CIFAR_PIXELS);
-            (*p)->files++;
-        }
-    } else {
-        RT_TRY_GOTO(cifar_read(*p));
-    }
-    st = cifar_take(d, out, *p, k, o->unlabelled);
-done:
-    cifar_part_destroy(p);
-    return st;
 }
 
 /* One name per line; exactly as many as classes. */
@@ -202,10 +220,13 @@ static rt_status cifar_load_dir(rt_dataset *d, const char *dir, const cifar_kind
     if (test->path[0] == NULL && train->files == 0)
         RT_TRY_GOTO(cifar_only_file(&test->path[0], dir, k));
     test->files = test->path[0] != NULL;
-    if (train->files > 0 && !(o.test_only && test->files > 0))
-        RT_TRY_GOTO(cifar_part_load(d, &d->train, &train, k, &o));
+    if (o.test_only && test->files > 0)
+        train->files = 0;
+    RT_TRY_GOTO(cifar_read_all(train, test, k, o.limit));
+    if (train->files > 0)
+        RT_TRY_GOTO(cifar_take(d, &d->train, train, k, o.unlabelled));
     if (test->files > 0)
-        RT_TRY_GOTO(cifar_part_load(d, &d->test, &test, k, &o));
+        RT_TRY_GOTO(cifar_take(d, &d->test, test, k, o.unlabelled));
     st = cifar_names(d, dir, k);
 done:
     cifar_part_destroy(&train);
@@ -221,14 +242,16 @@ static rt_status cifar_load(rt_dataset *d, const rt_spec *s, const cifar_kind *k
     if (rt_dir_exists(s->path[0]))
         return cifar_load_dir(d, s->path[0], k, o);
     cifar_part *p = NULL;
+    rt_status st = RT_E_MEMORY;
     RT_TRY(rt_calloc(&p, 1, sizeof *p));
     p->path[0] = rt_strdup(s->path[0]);
+    if (p->path[0])
+        st = rt_bytes_read(p->path[0], cifar_file_max, &p->file[0], &p->size[0]);
     p->files = 1;
-    if (p->path[0] == NULL) {
-        cifar_part_destroy(&p);
-        return RT_E_MEMORY;
-    }
-    return cifar_part_load(d, &d->test, &p, k, &o);
+    if (st == RT_OK)
+        st = cifar_take(d, &d->test, p, k, o.unlabelled);
+    cifar_part_destroy(&p);
+    return st;
 }
 
 rt_status rt_load_cifar10(rt_dataset *d, const rt_spec *s, rt_data_options o) {
