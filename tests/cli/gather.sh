@@ -33,7 +33,22 @@ run gather p0 other --out mixed
 expect 3 "of one kind" "members are of one architecture"
 check "and nothing is left behind" test ! -e mixed
 run gather nowhere --out mixed
-expect 2 "not a finished run" "no run"
+expect 3 "nowhere: no such directory" "no run"
+mkdir empty
+run gather p0 empty --out mixed
+expect 3 "empty: no run is in it" "an empty directory"
+# shellcheck disable=SC2086
+run train $flags --out p9 --stop-after 1
+run gather p0 p9 --out mixed
+expect 3 "p9: its run is not finished" "an unfinished run"
+# shellcheck disable=SC2086
+run train $flags --out twice
+run gather p0 twice --out mixed
+expect 3 "twice: network 0 is the same as network 0 of those before it" "a task that forgot its --first-member"
+run train --data spiral:n=150,arms=4 --arch mlp:16,16 --epochs 1 -q --out four
+run gather p0 four --out mixed
+expect 3 "of one kind" "networks of one name that differ"
+check "and nothing is left behind by any" test ! -e mixed
 
 # ---- the same by flags: several teachers are one ensemble ----
 parts="--teacher p0 -t p2 --teacher=p3"
