@@ -95,9 +95,14 @@ rt_status rt_metrics_merge(const char *text, size_t n, const char *name, const c
                            rt_str *out) RT_MUST_CHECK;
 
 /* ---- requirements: "ece<0.03", "ood:digits.auroc.entropy >= 0.9" ---- */
+enum { RT_METRIC_PATH = 96 };
+/* The first n characters of `word` as the path of a number; the heading of a column ("acc") stands for its metric. A name
+ * that is almost a metric's is refused. */
+rt_status rt_metric_path(char path[RT_METRIC_PATH], const char *word, size_t n, const char *flag) RT_MUST_CHECK;
+rt_status rt_metrics_check(const char *list) RT_MUST_CHECK; /* of --metrics, before anything is evaluated; or NULL */
 typedef enum rt_require_op { RT_REQUIRE_LT, RT_REQUIRE_LE, RT_REQUIRE_GT, RT_REQUIRE_GE } rt_require_op;
 typedef struct rt_requirement {
-    char path[96];
+    char path[RT_METRIC_PATH];
     rt_require_op op;
     double bound;
 } rt_requirement;

@@ -7,20 +7,48 @@
  */
 #include "assess/assess_int.h"
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static const char *const op_text[] = {"<", "<=", ">", ">="};
 
 /* A path may lead to any number of an assessment, but a name that is almost a metric's is an error, which is
  * better known before minutes of evaluation than behind them. */
-static rt_status check_name(const char *path) {
+static rt_status check_name(const char *path, const char *flag) {
     const rt_metric_info *list;
     const char *names[RT_METRICS_MAX];
     const int n = rt_metric_list(&list);
+    int known = 0;
     for (int i = 0; i < n; i++)
-        names[i] = list[i].name;
-    if (rt_str_find(path, names, n) < 0 && rt_str_nearest(path, names, n) >= 0 && !strpbrk(path, "./"))
-        RT_FAIL_UNKNOWN(RT_E_USAGE, path, names, n, "--require: no metric is called");
+        if (rt_str_find(list[i].name, names, known) < 0)
+            names[known++] = list[i].name;
+    if (rt_str_find(path, names, known) < 0 && rt_str_nearest(path, names, known) >= 0 && !strpbrk(path, "./"))
+        RT_FAIL_UNKNOWN(RT_E_USAGE, path, names, known, "--%s: no metric is called", flag);
+    return RT_OK;
+}
+
+rt_status rt_metric_path(char path[RT_METRIC_PATH], const char *word, size_t n, const char *flag) {
+    const rt_metric_info *list;
+    const int metrics = rt_metric_list(&list);
+    RT_FAIL_IF(n == 0, RT_E_USAGE, "--%s: '%s' names no metric", flag, word);
+    RT_FAIL_IF(n >= RT_METRIC_PATH, RT_E_USAGE, "--%s: the name in '%.100s' is too long", flag, word);
+    memcpy(path, word, n);
+    path[n] = 0;
+    for (int i = 0; i < metrics; i++)
+        if (strcmp(list[i].title, path) == 0) {
+            snprintf(path, RT_METRIC_PATH, "%s", list[i].name);
+            break;
+        }
+    return check_name(path, flag);
+}
+
+rt_status rt_metrics_check(const char *list) {
+    char path[RT_METRIC_PATH];
+    for (const char *s = list; s;) {
+        const size_t n = strcspn(s, ",");
+        RT_TRY(rt_metric_path(path, s, n, "metrics"));
+        s = s[n] ? s + n + 1 : NULL;
+    }
     return RT_OK;
 }
 
@@ -32,10 +60,6 @@ rt_status rt_requirement_parse(rt_requirement *out, const char *text) {
         name--;
     RT_FAIL_IF(*s != '<' && *s != '>', RT_E_USAGE,
                "--require: '%s' has no comparison; wanted METRIC<NUMBER, or one of <= > >=", text);
-    RT_FAIL_IF(name == start, RT_E_USAGE, "--require: '%s' names no metric", text);
-    RT_FAIL_IF(name - start >= sizeof out->path, RT_E_USAGE, "--require: the name in '%s' is too long", text);
-    memcpy(out->path, text + start, name - start);
-    out->path[name - start] = 0;
     const bool less = *s++ == '<', equal = *s == '=';
     out->op = less ? (equal ? RT_REQUIRE_LE : RT_REQUIRE_LT) : (equal ? RT_REQUIRE_GE : RT_REQUIRE_GT);
     s += equal;
@@ -45,7 +69,7 @@ rt_status rt_requirement_parse(rt_requirement *out, const char *text) {
         n--;
     RT_FAIL_IF(!rt_parse_f64(s, n, false, &out->bound), RT_E_USAGE,
                "--require: '%.*s' in '%s' is not a number", (int)n, s, text);
-    return check_name(out->path);
+    return rt_metric_path(out->path, text + start, name - start, "require");
 }
 
 static bool holds(rt_require_op op, double v, double bound) {

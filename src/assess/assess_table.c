@@ -101,19 +101,19 @@ static rt_status fail_column(const rt_table *t, const char *name) {
     const rt_metric_info *list;
     const char *names[RT_METRICS_MAX];
     const int n = rt_metric_list(&list);
+    int known = 0;
     for (int i = 0; i < n; i++)
-        names[i] = list[i].name;
-    RT_FAIL_UNKNOWN(RT_E_USAGE, name, names, n, "--metrics: %s has no number",
+        if (any_has(t, list[i].name) && rt_str_find(list[i].name, names, known) < 0)
+            names[known++] = list[i].name;
+    RT_FAIL_UNKNOWN(RT_E_USAGE, name, names, known, "--metrics: %s has no number",
                     rt_assessment_info(t->run[0])->run);
 }
 
 static rt_status add_listed(rt_table *t, const char *list) {
     for (const char *s = list;; s++) {
         const size_t n = strcspn(s, ",");
-        char name[96];
-        RT_FAIL_IF(n == 0 || n >= sizeof name, RT_E_USAGE, "--metrics: '%s' is not a list of names", list);
-        memcpy(name, s, n);
-        name[n] = 0;
+        char name[RT_METRIC_PATH];
+        RT_TRY(rt_metric_path(name, s, n, "metrics"));
         if (!any_has(t, name))
             return fail_column(t, name);
         RT_FAIL_IF(!new_column(t, name, NULL), RT_E_USAGE, "--metrics: more than %d columns",

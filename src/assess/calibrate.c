@@ -377,10 +377,10 @@ void rt_calibration_write(const rt_calibration *c, rt_json *j) {
 static rt_status check_wishes(fitting *f, bool *temperature) {
     const char *of = f->o->temperature != NULL ? f->o->temperature : f->regression ? "none" : "mean";
     *temperature = strcmp(of, "none") != 0;
-    RT_FAIL_IF(f->regression && *temperature, RT_E_UNSUPPORTED, "--scale %s: a regression has no temperature",
+    RT_FAIL_IF(f->regression && *temperature, RT_E_UNSUPPORTED, "--scale-by %s: a regression has no temperature",
                of);
     RT_FAIL_IF(strcmp(of, "members") == 0 && f->how.kind == RT_OUTPUT_DIRICHLET, RT_E_UNSUPPORTED,
-               "--scale members: the outputs are concentrations, not logits; use mean");
+               "--scale-by members: the outputs are concentrations, not logits; use mean");
     RT_TRY(parse_reject(f));
     RT_TRY(parse_conformal(f));
     RT_FAIL_IF(!*temperature && f->out->decision.measure < 0 &&

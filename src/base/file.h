@@ -65,6 +65,10 @@ rt_writer_commit(rt_writer **w) RT_MUST_CHECK; /* fsync, rename, fsync dir; free
 void rt_writer_abandon(rt_writer **w);         /* removes the temporary file; *w may be NULL */
 int rt_writers_open(void);                     /* how many there are; may be asked in a signal handler */
 
+/* Whether a file could be written there, or a directory made: to be asked before the work whose result goes there. */
+rt_status rt_file_may_write(const char *path) RT_MUST_CHECK;
+rt_status rt_dir_may_make(const char *path) RT_MUST_CHECK;
+
 /* Append-only text file (log.jsonl): each call is one write(2). */
 typedef struct rt_appender rt_appender;
 rt_status rt_appender_open(rt_appender **out, const char *path,

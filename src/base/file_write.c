@@ -202,6 +202,49 @@ rt_status rt_file_write_text(const char *path, const rt_str *text) {
     return rt_file_write_atomic(path, p, text->len);
 }
 
+/* ---- before the work ----------------------------------------------------------------------------------- */
+
+rt_status rt_file_may_write(const char *path) {
+    rt_place p;
+    struct stat old;
+    RT_FAIL_IF(!*rt_path_base(path), RT_E_USAGE, "\"%s\": not a file name", path);
+    if (only_read)
+        return RT_OK;
+    rt_status st = rt_place_open(&p, path);
+    if (st == RT_OK)
+        st = rt_place_check(&p, path, !p.guarded, &old);
+    if (st == RT_OK && faccessat(p.dir, ".", W_OK | X_OK, AT_EACCESS) != 0)
+        st = rt_error_set(RT_E_IO, __FILE__, __LINE__, "%s: its directory cannot be written to: %s", path,
+                          strerror(errno));
+    rt_place_close(&p);
+    return st;
+}
+
+/* What is there of the path, from its end upwards, must be a directory that can be written to. */
+rt_status rt_dir_may_make(const char *path) {
+    char *at;
+    bool found = false;
+    if (only_read)
+        return RT_OK;
+    RT_TRY(rt_path_join(&at, NULL, path));
+    rt_status st = rt_dir_find(at, &found);
+    while (st == RT_OK && !found) {
+        char *up = NULL;
+        if (rt_file_exists(at))
+            RT_FAIL_GOTO(RT_E_IO, "%s: cannot make directory: %s is a file", path, at);
+        RT_TRY_GOTO(rt_path_dir(&up, at));
+        rt_free(at);
+        at = up;
+        st = rt_dir_find(at, &found);
+    }
+    if (st == RT_OK && faccessat(AT_FDCWD, at, W_OK | X_OK, AT_EACCESS) != 0)
+        st = rt_error_set(RT_E_IO, __FILE__, __LINE__, "%s: %s cannot be written to: %s", path, at,
+                          strerror(errno));
+done:
+    rt_free(at);
+    return st;
+}
+
 /* ---- appender ------------------------------------------------------------------------------------------ */
 
 struct rt_appender {

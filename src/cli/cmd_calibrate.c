@@ -37,6 +37,9 @@ static void say(rt_cli *c, const rt_calibration *k) {
     else if (d->conformal != RT_CONFORMAL_NONE)
         cli_say(&c->term, "sets (%s) hold the class in %g %% of rows: quantile %.4g, %.2f classes on average",
                 rt_conformal_name(d->conformal), 100 * (1 - d->alpha), d->quantile, k->set_size);
+    if (d->conformal != RT_CONFORMAL_NONE && !isfinite(d->quantile))
+        cli_say(&c->term, "%lld rows are too few for alpha=%g, which takes %.0f: nothing is ever excluded",
+                (long long)k->rule_rows, d->alpha, ceil(1 / d->alpha) - 1);
     if (d->measure >= 0 || d->conformal != RT_CONFORMAL_NONE)
         cli_say(&c->term,
                 "these promises are for rows drawn like the ones they were fitted on; shift breaks them");

@@ -7,6 +7,7 @@
  */
 #include "assess/assess.h"
 #include "base/alloc.h"
+#include "base/file.h"
 #include "cli/cli.h"
 #include <stdio.h>
 #include <string.h>
@@ -195,8 +196,11 @@ rt_status cli_cmd_eval(rt_cli *c) {
         RT_FAIL_GOTO(RT_E_USAGE,
                      "--format onnx is for 'retort export'; tables are table, csv, markdown or latex");
     RT_TRY_GOTO(parse_requirements(&e));
+    RT_TRY_GOTO(rt_metrics_check(c->config.metrics));
     if (c->config.out)
         RT_TRY_GOTO(find_file_format(c->config.out, &ignored, &json));
+    if (c->config.out)
+        RT_TRY_GOTO(rt_file_may_write(c->config.out));
     RT_TRY_GOTO(rt_calloc(&e.run, (size_t)e.n, sizeof(void *)));
     RT_TRY_GOTO(cli_pool_create(c, &pool));
     st = assess(&e, pool);

@@ -423,6 +423,21 @@ static bool any_array(const rt_config *k) {
     return k->logits || k->probs || k->uncertainty;
 }
 
+/* Files that cannot be written are known before the work. */
+static rt_status check_places(const rt_config *k) {
+    const struct {
+        const char *flag, *path;
+    } arrays[] = {{"logits", k->logits}, {"probs", k->probs}, {"uncertainty", k->uncertainty}};
+    for (int64_t i = 0; i < RT_COUNT(arrays); i++) {
+        const char *path = arrays[i].path;
+        RT_FAIL_IF(path && !rt_str_ends(path, ".npy"), RT_E_USAGE, "--%s: '%s' does not end in .npy",
+                   arrays[i].flag, path);
+        if (path)
+            RT_TRY(rt_file_may_write(path));
+    }
+    return k->out ? rt_file_may_write(k->out) : RT_OK;
+}
+
 static rt_status choose_format(prediction *q) {
     const rt_config *k = &q->c->config;
     RT_FAIL_IF(k->json && !k->out && !any_array(k), RT_E_USAGE,
@@ -536,7 +551,8 @@ static void say_files(prediction *q) {
     char rows[32];
     for (int i = 0; i < 4; i++)
         if (paths[i])
-            cli_say(&q->c->term, "%s: predictions for %s rows", paths[i], cli_count(rows, q->n));
+            cli_say(&q->c->term, "%s: predictions for %s row%s", paths[i], cli_count(rows, q->n),
+                    q->n == 1 ? "" : "s");
 }
 
 rt_status cli_cmd_predict(rt_cli *c) {
@@ -544,6 +560,7 @@ rt_status cli_cmd_predict(rt_cli *c) {
     rt_str_init(&q.line);
     rt_status st;
     RT_TRY_GOTO(choose_format(&q));
+    RT_TRY_GOTO(check_places(&c->config));
     RT_TRY_GOTO(load(&q));
     RT_TRY_GOTO(rt_model_predict(q.model, q.part, q.pool, q.y, cli_stop()));
     RT_TRY_GOTO(read_rows(&q));

@@ -95,6 +95,8 @@ rt_status rt_subset_new(rt_subset *out, const rt_part *p, int64_t n) RT_MUST_CHE
 rt_status rt_split_mask(uint8_t *mask, int64_t n, int64_t take, rt_split how, const int32_t *label,
                         rt_rng r) RT_MUST_CHECK;
 
+/* The kind of source that a file of this name is; NULL: it does not say. */
+const char *rt_file_kind(const char *name);
 rt_status rt_dataset_open_spec(rt_dataset **out, const rt_spec *s, rt_data_options o) RT_MUST_CHECK;
 
 typedef rt_status (*rt_source_load)(rt_dataset *d, const rt_spec *s, rt_data_options o);

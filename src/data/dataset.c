@@ -38,11 +38,35 @@ int rt_source_list(const rt_source_info **out) {
     return SOURCE_COUNT;
 }
 
+/* A file is there, or meant, and its kind was left out: "table.csv,target=y". */
+static rt_status name_kind(const char *spec) {
+    char *file;
+    rt_status st = RT_OK;
+    RT_TRY(rt_path_expand(&file, spec));
+    file[strcspn(file, ",")] = 0;
+    const char *kind = rt_file_kind(file);
+    if (rt_dir_exists(file))
+        st = rt_error_set(RT_E_USAGE, __FILE__, __LINE__,
+                          "data '%s': a directory of what? Say images:%s, or mnist:, idx:, cifar10: before it", spec,
+                          spec);
+    else if (kind)
+        st = rt_error_set(RT_E_USAGE, __FILE__, __LINE__, "data '%s': the kind is missing; did you mean '%s:%s'?",
+                          spec, kind, spec);
+    else if (rt_file_exists(file))
+        st = rt_error_set(RT_E_USAGE, __FILE__, __LINE__,
+                          "data '%s': its name does not say what it holds; put the kind before it, such as csv:%s",
+                          spec, spec);
+    rt_free(file);
+    return st;
+}
+
 static rt_status source_find(int *out, const rt_spec *s) {
     const char *names[SOURCE_COUNT];
     for (int i = 0; i < SOURCE_COUNT; i++)
         names[i] = source_info[i].name;
     *out = (int)rt_str_find(s->kind, names, SOURCE_COUNT);
+    if (*out < 0 && !strchr(s->whole, ':'))
+        RT_TRY(name_kind(s->whole));
     if (*out < 0)
         RT_FAIL_UNKNOWN(RT_E_USAGE, s->kind, names, SOURCE_COUNT, "data '%s': unknown kind", s->whole);
     return RT_OK;

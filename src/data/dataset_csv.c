@@ -482,17 +482,29 @@ rt_status rt_dataset_fit(rt_dataset *d, const rt_subset *rows) {
     return st;
 }
 
+static const char *kind_words(rt_column_kind kind) {
+    static const char *const words[] = {[RT_COLUMN_UNKNOWN] = "nothing",
+                                        [RT_COLUMN_NUMBER] = "numbers",
+                                        [RT_COLUMN_DATE] = "dates",
+                                        [RT_COLUMN_CATEGORY] = "categories",
+                                        [RT_COLUMN_IGNORED] = "what is left out"};
+    return words[kind];
+}
+
 /* All the encoder's columns were read, as the kinds it takes. */
 static rt_status check_kinds(const rt_columns *k, const rt_encoder *e) {
     for (int64_t c = 0; c < e->columns; c++) {
         const rt_column_kind want = rt_encoder_kind(&e->column[c]);
         const int64_t at = want == RT_COLUMN_IGNORED ? -1 : rt_frame_find(&k->table, e->column[c].name);
-        RT_FAIL_IF(
-            want != RT_COLUMN_IGNORED && (at < 0 || at == k->target || k->table.column[at].kind != want),
-            RT_E_INPUT,
-            "%s: column %.60s is not there, or not what the model takes it for; the columns were read for "
-            "another model",
-            k->table.path, e->column[c].name);
+        if (want == RT_COLUMN_IGNORED)
+            continue;
+        RT_FAIL_IF(at < 0, RT_E_INPUT, "%s: its columns are not the model's: missing: %.60s", k->table.path,
+                   e->column[c].name);
+        RT_FAIL_IF(at == k->target, RT_E_INPUT, "%s: column %.60s is the target here, and an input of the model",
+                   k->table.path, e->column[c].name);
+        RT_FAIL_IF(k->table.column[at].kind != want, RT_E_INPUT,
+                   "%s: column %.60s holds %s here, the model takes %s", k->table.path, e->column[c].name,
+                   kind_words(k->table.column[at].kind), kind_words(want));
     }
     return RT_OK;
 }

@@ -19,8 +19,7 @@ static const struct {
              {"-ubyte", "idx"},    {"-ubyte.gz", "idx"}, {"-ubyte.xz", "idx"},
              {".csv.gz", "csv"},   {".csv.xz", "csv"}};
 
-/* NULL: it does not say. */
-static const char *kind_of(const char *name) {
+const char *rt_file_kind(const char *name) {
     if (rt_dir_exists(name) || rt_picture_is_file(name))
         return "images";
     for (int64_t i = 0; i < RT_COUNT(kinds); i++)
@@ -55,7 +54,7 @@ rt_status rt_dataset_open_files(rt_dataset **out, const char *const *files, int6
     *out = NULL;
     o.whole = true;
     for (int64_t i = 0; i < n; i++) {
-        const char *kind = kind_of(files[i]);
+        const char *kind = rt_file_kind(files[i]);
         const bool picture = kind && strcmp(kind, "images") == 0;
         RT_FAIL_IF(n > 1 && !picture, RT_E_USAGE, "%s: pictures can be many, but there is room for one table or array only",
                    files[i]);

@@ -1,6 +1,7 @@
 /*
  * export.c - the list of formats.
  */
+#include "base/file.h"
 #include "export/export_int.h"
 #include <stdio.h>
 #include <string.h>
@@ -22,12 +23,22 @@ int rt_export_list(const rt_export_format **out) {
     return (int)RT_COUNT(k_formats);
 }
 
+/* A name that does not look like its format is a mistake more often than a wish, and files are replaced. */
+static rt_status check_place(const char *out, const char *format) {
+    const size_t n = strlen(out), ending = strlen(format);
+    RT_FAIL_IF(n <= ending + 1 || out[n - ending - 1] != '.' || strcmp(out + n - ending, format) != 0, RT_E_USAGE,
+               "--out: '%s' does not end in .%s", out, format);
+    return rt_file_may_write(out);
+}
+
 rt_status rt_export_run(const rt_model *m, const char *run, const rt_export_options *o, rt_export_result *r) {
     *r = (rt_export_result){0};
     rt_str_init(&r->outputs);
     for (size_t i = 0; i < RT_COUNT(k_formats); i++)
-        if (o->format == NULL || strcmp(o->format, k_formats[i].name) == 0)
+        if (o->format == NULL || strcmp(o->format, k_formats[i].name) == 0) {
+            RT_TRY(check_place(o->out, k_formats[i].name));
             return k_formats[i].write(m, run, o, r);
+        }
     const char *names[RT_COUNT(k_formats)];
     for (size_t i = 0; i < RT_COUNT(k_formats); i++)
         names[i] = k_formats[i].name;

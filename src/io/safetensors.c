@@ -144,12 +144,13 @@ static rt_status st_parse(rt_safetensors *s, size_t n) {
     rt_reader_init(&r, s->file, n, s->name);
     uint64_t header_n = 0;
     const uint8_t *header = NULL;
+    RT_FAIL_IF(n < 8, RT_E_INPUT, "%s: not a safetensors file: %zu bytes, wanted 8 for the length of its header", s->name, n);
     RT_TRY(rt_reader_u64le(&r, &header_n));
     RT_FAIL_IF(header_n > RT_ST_HEADER_MAX || header_n > rt_reader_left(&r), RT_E_INPUT,
-               "%s: header of %llu bytes, but %zu are left and %d allowed", s->name,
+               "%s: cut short, or not a safetensors file: header of %llu bytes, but %zu are left and %d allowed", s->name,
                (unsigned long long)header_n, rt_reader_left(&r), RT_ST_HEADER_MAX);
     RT_TRY(rt_reader_bytes(&r, &header, (size_t)header_n));
-    RT_FAIL_IF(header_n < 2 || header[0] != '{', RT_E_INPUT, "%s: header does not begin with '{'", s->name);
+    RT_FAIL_IF(header_n < 2 || header[0] != '{', RT_E_INPUT, "%s: not a safetensors file: its header does not begin with '{'", s->name);
     RT_TRY(rt_jdoc_parse(&s->doc, (const char *)header, (size_t)header_n, s->name));
     rt_jval root = rt_jdoc_root(s->doc);
     int64_t members = rt_jval_len(root);

@@ -128,7 +128,9 @@ static rt_status check_force(const char *path) {
 
 rt_status rt_run_dir_check(const char *path, bool resume, bool force) {
     rt_run_state state;
+    int ignored = 0;
     RT_TRY(rt_run_dir_state(path, &state));
+    RT_TRY(rt_dist_lead(rt_dist_rank() == 0 && !resume ? rt_dir_may_make(path) : RT_OK, &ignored));
     if (force && !resume && state != RT_RUN_NONE)
         return rt_file_reads_only() ? RT_OK : check_force(path);
     if (resume || force)

@@ -10,6 +10,7 @@
 #include "base/alloc.h"
 #include "nn/nn_int.h"
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #define RT_ARCH(id, form, meaning) {#id, form, meaning},
@@ -153,13 +154,15 @@ bool rt_arch_normalises(const char *spec) {
 }
 
 static rt_status find_arch(const rt_arch **out, const char *spec, const char **args) {
-    const char *colon = strchr(spec, ':'), *forms[RT_COUNT(arch_infos)];
-    for (int64_t i = 0; i < RT_COUNT(arch_infos); i++)
-        forms[i] = arch_infos[i].form;
+    const char *colon = strchr(spec, ':'), *names[RT_COUNT(archs)];
+    char name[64];
+    for (int64_t i = 0; i < RT_COUNT(archs); i++)
+        names[i] = archs[i]->name;
     *args = colon ? colon + 1 : NULL;
     *out = arch_of(spec);
+    snprintf(name, sizeof name, "%.*s", (int)RT_MIN(strcspn(spec, ":"), sizeof name - 1), spec);
     if (!*out)
-        RT_FAIL_UNKNOWN(RT_E_USAGE, spec, forms, RT_COUNT(forms), "architecture: unknown");
+        RT_FAIL_UNKNOWN(RT_E_USAGE, name, names, RT_COUNT(names), "architecture %.100s: unknown", spec);
     return RT_OK;
 }
 

@@ -43,6 +43,43 @@ check "nothing was made by any of these" test ! -e r
 run train --data ring:n=60 --arch mlp:4 --epochs 1 --out alone
 expect 0 "every training row is of class 0" "one class: a warning"
 
+# A file without its kind, a table that is no model, a place that cannot be written: said before any work.
+for words in "rows.csv csv:rows.csv" "rows.csv,target=target csv:rows.csv,target=target" "X.npy npy:X.npy"; do
+    run train --data ${words% *} --arch mlp:4 --out r
+    expect 2 "the kind is missing; did you mean '${words#* }'?" "data without their kind: ${words% *}"
+done
+mkdir folder
+run data folder
+expect 2 "Say images:folder" "a directory without its kind"
+echo text >some.txt
+run predict good some.txt
+expect 2 "its name does not say what it holds" "a file of no known kind"
+run train --data spiral:n=60 --arch mpl:4 --out r
+expect 2 "architecture mpl:4: unknown 'mpl'; did you mean 'mlp'?" "an architecture mistyped, with its numbers"
+run eval good/config.yaml --data spiral:n=60
+expect 3 "good/config.yaml: cut short, or not a safetensors file" "a text is no model"
+run eval some.txt --data spiral:n=60
+expect 3 "some.txt: not a safetensors file: 5 bytes" "nor is a short one"
+run eval good --data spiral:n=60 --out nodir/table.csv
+expect 1 "nodir/table.csv: cannot open its directory" "eval: where the table cannot go"
+check "eval: known before it is measured" sh -c '! grep -q evaluation good/metrics.json'
+run eval good --data spiral:n=60 --metrics acc,entropi --bootstrap 0
+expect 2 "no metric is called 'entropi'; did you mean 'entropy'?" "eval: a metric mistyped"
+check "eval: known before it is measured, too" sh -c '! grep -q evaluation good/metrics.json'
+run eval good --data spiral:n=60 --metrics acc,nll --require 'acc<=1' --bootstrap 0 --no-save
+expect 0 "" "eval: headings of the table stand for their metrics"
+run predict good --data spiral:n=60 --probs p.txt
+expect 2 "--probs: 'p.txt' does not end in .npy" "predict: an array by another name"
+run predict good --data spiral:n=60 --logits nodir/l.npy --out p.csv
+expect 1 "nodir/l.npy" "predict: one of two files cannot be written"
+run export good --out good/model.safetensors
+expect 2 "'good/model.safetensors' does not end in .onnx" "export: a model is not replaced by an export"
+run train $small --members 2 --quiet --out pair
+run average pair --data spiral:n=60 --out some.txt
+expect 1 "some.txt: cannot make directory: some.txt is a file" "average: where the run cannot go"
+check "average: known before the work" sh -c '! grep -q matching err'
+check "nothing was made by any of these, either" test ! -e r -a ! -e p.txt -a ! -e p.csv
+
 # Rows that are not there are not replaced by others without a word.
 i=0
 echo a,b,target >rows.csv

@@ -236,7 +236,8 @@ static void refused(void **state) {
         rt_arch_config c;
         const char *says;
     } row[] = {
-        {{.spec = "lenet", .input = {3, {1, 8, 8}}, .outputs = 2}, "mlp:H1,H2,..."},
+        {{.spec = "lenet", .input = {3, {1, 8, 8}}, .outputs = 2}, "wanted one of mlp, vgg16"},
+        {{.spec = "wrm:16,1", .input = {3, {1, 8, 8}}, .outputs = 2}, "did you mean 'wrn'?"},
         {{.spec = "", .input = {1, {4}}, .outputs = 2}, "unknown"},
         {{.spec = "mlp", .input = {1, {4}}, .outputs = 2}, "wanted numbers"},
         {{.spec = "mlp:", .input = {1, {4}}, .outputs = 2}, "not a whole number"},
