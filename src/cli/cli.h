@@ -166,6 +166,7 @@ typedef struct cli_progress {
     double shown;                      /* when a line was last shown */
     double valid_loss, valid_accuracy; /* of the last epoch that had them */
     bool have_valid;
+    bool apart; /* the loss is of another kind than that of validation */
 } cli_progress;
 void cli_show_progress(void *cli_progress, const rt_progress *p); /* an rt_train_hooks.progress */
 /* Other work: one line, with what is being done, its share and the time left. */

@@ -265,6 +265,9 @@ static rt_status run(rt_cli *c) {
                              .progress = show_place,
                              .user = &w,
                              .stop = cli_stop()};
+    int done, again;
+    count(r, &done, &again);
+    const bool all = done == rt_recipe_jobs(r) && again == 0;
     rt_status st = say_needs(c, r);
     if (st == RT_OK)
         st = rt_run_check_shared(rt_recipe_dir(r)); /* also: all have seen what is finished before more is */
@@ -276,7 +279,9 @@ static rt_status run(rt_cli *c) {
     if (st == RT_OK)
         st = print_results(c, r);
     if (st == RT_OK)
-        cli_say(&c->term, "results in %s", rt_recipe_dir(r));
+        cli_say(&c->term, all ? "nothing was left to run: these are the results in %s; another --out runs it anew"
+                              : "results in %s",
+                rt_recipe_dir(r));
     rt_recipe_destroy(&r);
     return st;
 }

@@ -44,7 +44,7 @@ static void say_distilled(rt_cli *c, const rt_train_result *r) {
     rt_str_deinit(&from);
 }
 
-static void say_summary(rt_cli *c, const rt_train_result *r) {
+static void say_summary(rt_cli *c, const rt_train_result *r, bool apart) {
     char steps[32], rate[32], params[32];
     if (c->verb->bit == RT_VERB_DISTILL)
         say_distilled(c, r);
@@ -56,9 +56,13 @@ static void say_summary(rt_cli *c, const rt_train_result *r) {
             cli_si(rate, r->samples_per_s));
     cli_say(&c->term, "  %-16s %s%s", "parameters", cli_count(params, r->parameters),
             r->members == 1 ? "" : " each");
-    say_number(c, "loss", r->train_loss);
+    if (!apart || !isfinite(r->valid_loss))
+        say_number(c, "loss", r->train_loss);
     say_number(c, "valid nll", r->valid_loss);
     say_number(c, "valid accuracy", r->valid_accuracy);
+    if (r->keep && strcmp(r->keep, "last") != 0)
+        cli_say(&c->term, "  %-16s weights of the epoch of the best valid %s", "kept",
+                strcmp(r->keep, "loss") == 0 ? "nll" : "accuracy");
     cli_say(&c->term, "  %-16s %s", "saved in", c->config.out);
     if (*r->doubt)
         cli_say(&c->term, "warning: %s", r->doubt);
@@ -98,8 +102,14 @@ static rt_status say_how_to_continue(rt_cli *c) {
     return st;
 }
 
+/* Validation has the likelihood of labels, all alike. */
+static bool has_other_loss(const rt_cli *c) {
+    return (c->verb->bit == RT_VERB_DISTILL && strcmp(c->config.method, "labels") != 0) ||
+           c->config.label_smoothing > 0 || strcmp(c->config.class_weights, "none") != 0;
+}
+
 rt_status cli_train(rt_cli *c, cli_train_run run) {
-    cli_progress progress = {.term = &c->term};
+    cli_progress progress = {.term = &c->term, .apart = has_other_loss(c)};
     rt_train_hooks hooks = {.progress = cli_show_progress, .user = &progress, .stop = cli_stop()};
     rt_train_result result;
     rt_status st = run(&c->config, &hooks, &result);
@@ -109,7 +119,7 @@ rt_status cli_train(rt_cli *c, cli_train_run run) {
     RT_TRY(st);
     if (c->config.json)
         RT_TRY(print_json(c, &result));
-    say_summary(c, &result);
+    say_summary(c, &result, progress.apart);
     return RT_OK;
 }
 

@@ -3,7 +3,8 @@
  *
  *     epoch 3/10 [=========>               ] 27%  loss 0.3521  acc 88.1%  valid 87.2%  91.2k/s  0:42 left
  *
- * Fields that do not fit are left out, the least important first. Elsewhere (log files, pipes) one line per
+ * A loss of another kind than the validation's (of a distillation, of targets that are scaled) is never shown beside
+ * it: whoever sees two numbers compares them. Fields that do not fit are left out, the least important first. Elsewhere (log files, pipes) one line per
  * epoch, of more than a hundred every fiftieth part, and within long epochs one every half minute; log.jsonl has all.
  */
 #include "base/timer.h"
@@ -33,10 +34,15 @@ static void append_bar(rt_str *s, double done, int width, bool utf8, bool colour
         rt_str_append_char(s, utf8 ? ' ' : '.');
 }
 
+/* Is the loss of training the one that validation has, on other rows? That of a regression is of scaled targets. */
+static bool is_comparable(const cli_progress *c, const rt_progress *p) {
+    return !c->apart && (isfinite(p->accuracy) || isfinite(p->valid_accuracy));
+}
+
 /* Fields by importance; an empty one is not known. */
 static void fill_fields(char field[FIELDS][FIELD_MAX], const cli_progress *c, const rt_progress *p) {
     char text[32];
-    if (isfinite(p->loss))
+    if (isfinite(p->loss) && (is_comparable(c, p) || !c->have_valid || isfinite(c->valid_accuracy)))
         snprintf(field[0], FIELD_MAX, "  loss %.4f", p->loss);
     if (*cli_stop())
         snprintf(field[1], FIELD_MAX, "  stopping");
@@ -84,11 +90,12 @@ static void plain(cli_progress *c, const rt_progress *p) {
     if (!p->epoch_end)
         n += snprintf(text + n, sizeof text - (size_t)n, " step %lld/%lld", (long long)p->step,
                       (long long)p->steps);
-    if (isfinite(p->loss))
+    const bool valid = p->epoch_end && isfinite(p->valid_loss);
+    if (isfinite(p->loss) && (is_comparable(c, p) || !valid))
         n += snprintf(text + n, sizeof text - (size_t)n, "  loss %.4f", p->loss);
     if (isfinite(p->accuracy))
         n += snprintf(text + n, sizeof text - (size_t)n, "  accuracy %.4f", p->accuracy);
-    if (p->epoch_end && isfinite(p->valid_loss))
+    if (valid)
         n += snprintf(text + n, sizeof text - (size_t)n, "  valid nll %.4f", p->valid_loss);
     if (p->epoch_end && isfinite(p->valid_accuracy))
         n += snprintf(text + n, sizeof text - (size_t)n, "  valid accuracy %.4f", p->valid_accuracy);
@@ -114,6 +121,7 @@ void cli_show_progress(void *user, const rt_progress *p) {
         c->valid_loss = p->valid_loss;
         c->valid_accuracy = p->valid_accuracy;
         c->have_valid = true;
+        c->apart = !is_comparable(c, p);
     }
     if (c->term->progress == CLI_PROGRESS_BAR && (now - c->shown >= REDRAW_SECONDS || p->epoch_end))
         draw(c, p);

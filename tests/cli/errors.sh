@@ -101,6 +101,22 @@ run data csv:rows.csv,test=1 --part train --out x.csv
 expect 3 "has no training rows" "data: training rows that are not there"
 check "data: nothing is written" test ! -e x.csv
 
+# Losses that cannot be compared are not shown side by side.
+run train $small --out told
+check "loss and validation of labels are of one kind" sh -c 'grep -q "^epoch 2/2  loss .*valid nll" err && grep -q "^  loss " err'
+run distill --teacher good --data spiral:n=60 --epochs 1 --out kd
+check "that of a distillation is of another" sh -c 'grep -q "^epoch 1/1  accuracy .*valid nll" err && ! grep -q "^  loss " err'
+i=0
+echo a,y >line.csv
+while [ $i -lt 60 ]; do
+    echo "$i,$((i * 3))"
+    i=$((i + 1))
+done >>line.csv
+run train --data csv:line.csv,task=regression --arch mlp:4 --epochs 2 --out line
+check "that of scaled targets, too" sh -c 'grep -q "^epoch 2/2  valid nll" err && ! grep -q "^  loss " err'
+run train --data csv:line.csv,task=regression --arch mlp:4 --epochs 2 --valid 0 --out line0
+check "where there is no validation it is shown" sh -c 'grep -q "^epoch 2/2  loss" err && grep -q "^  loss " err'
+
 # bad input: 3
 run train --data csv:absent.csv --arch mlp:4 --out r
 expect 3 "absent.csv" "absent file"

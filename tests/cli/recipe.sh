@@ -136,6 +136,9 @@ run recipe run smal.yaml
 expect 3 "smal.yaml" "a missing file"
 run recipe run no-such-recipe
 expect 2 "nor a recipe" "an unknown name"
+run recipe run small.yaml --scale small
+run recipe run small.yaml --scale small
+expect 0 "nothing was left to run" "a recipe that is finished says so"
 run recipe show small.yaml --scale huge
 expect 2 "has no scale 'huge'" "an unknown scale"
 run recipe stir small.yaml
