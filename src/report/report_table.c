@@ -559,7 +559,16 @@ static bool best_of(const rt_report *p, const column *c, int *run, double *value
     return false;
 }
 
-/* Whoever tells any foreign set from the test set best, by whatever measure: both are named. */
+/* Has every run that was evaluated something there? */
+static bool all_have(const rt_report *p, const char *path) {
+    for (int r = 0; r < p->n; r++)
+        if (rt_report_find(p->runs[r].root, "evaluation") && !rt_report_find(p->runs[r].root, path))
+            return false;
+    return true;
+}
+
+/* Whoever tells any foreign set from the test set best, by whatever measure: both are named. A set that some runs were
+ * not asked about has no best. */
 static rt_status foreign_card(rt_report *p, card *best) {
     const char **sets, **measures, *dir;
     int nsets, n, run;
@@ -568,6 +577,8 @@ static rt_status foreign_card(rt_report *p, card *best) {
     RT_TRY(rt_report_keys(p, "evaluation/sets", "ood:", &sets, &nsets));
     for (int i = 0; i < nsets; i++) {
         RT_TRY(join(&p->arena, &dir, "evaluation/sets/", sets[i], "/auroc"));
+        if (!all_have(p, dir))
+            continue;
         RT_TRY(rt_report_keys(p, dir, "", &measures, &n));
         for (int k = 0; k < n; k++) {
             column c = {.direction = 1, .format = FORMAT_number};

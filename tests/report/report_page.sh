@@ -21,6 +21,10 @@ check "a matrix for every run that has one" test "$(grep -o 'class="confusion"' 
 run report "$runs/teacher" "$runs/latent-be" "$runs/hydra" --out three.html
 check "what finds foreign data best is named, with the data" grep -q 'finds foreign data best: noise by mutual information (AUROC)' three.html
 check "six cards are two rows of three" grep -q 'class="cards" style="--across:3"' three.html
+mkdir unasked
+sed 's/"ood:/"not:/g' "$runs/hydra/metrics.json" >unasked/metrics.json
+run report "$runs/teacher" unasked --out part.html
+check "nobody finds best what another was not asked about" sh -c '! grep -q "finds foreign data best" part.html && grep -q "highest accuracy" part.html'
 
 run report "$runs/houses" --out houses.html
 check "regressions have their own words" sh -c 'grep -q "variance of the mixture" houses.html && grep -q "variances in squared units of the target" houses.html'
