@@ -21,13 +21,13 @@ bool rt_trainer_reconstructs(const rt_trainer *t) {
 static rt_status reconstruct(rt_trainer *t, float *block, const float *const *teachers,
                              rt_reconstruct_report *report) {
     rt_reconstruct_report_deinit(report);
-    return rt_reconstruct_student(rt_model_student(t->model), rt_model_params(t->model), block,
-                                  rt_model_params(t->teacher->model), teachers, t->teacher->members, report);
+    return rt_reconstruct_student(rt_model_student(t->net.model), rt_model_params(t->net.model), block,
+                                  rt_model_params(t->teach.teacher->model), teachers, t->teach.teacher->members, report);
 }
 
 /* Renumbered copies of the teachers, one after the other in `out`. */
 static rt_status match(rt_trainer *t, rt_params *params, const rt_net *net, float *out) {
-    const int n = t->teacher->members;
+    const int n = t->teach.teacher->members;
     const int64_t floats = rt_params_floats(params);
     rt_symmetry sym = {0};
     rt_matcher *m = NULL;
@@ -38,9 +38,9 @@ static rt_status match(rt_trainer *t, rt_params *params, const rt_net *net, floa
     for (int i = 0; i < n; i++)
         rt_perm_identity(&sym, perms + i * sym.total);
     RT_TRY_GOTO(rt_matcher_create(&m, &sym, params, t->pool));
-    RT_TRY_GOTO(rt_matcher_many(m, t->teacher->blocks, n, false, perms, (uint64_t)t->c->seed, NULL, NULL));
+    RT_TRY_GOTO(rt_matcher_many(m, t->teach.teacher->blocks, n, false, perms, (uint64_t)t->c->seed, NULL, NULL));
     for (int i = 0; i < n; i++)
-        rt_perm_apply(&sym, params, out + i * floats, t->teacher->blocks[i], perms + i * sym.total);
+        rt_perm_apply(&sym, params, out + i * floats, t->teach.teacher->blocks[i], perms + i * sym.total);
 done:
     rt_matcher_destroy(&m);
     rt_free(perms);
@@ -49,15 +49,15 @@ done:
 }
 
 static rt_status reconstruct_matched(rt_trainer *t, float *block) {
-    const int n = t->teacher->members;
-    rt_student_config s = *rt_student_get_config(rt_model_student(t->teacher->model));
+    const int n = t->teach.teacher->members;
+    rt_student_config s = *rt_student_get_config(rt_model_student(t->teach.teacher->model));
     rt_params *params = NULL;
     rt_student *student = NULL;
     float *renumbered = NULL;
     const float **blocks = NULL;
     rt_status st;
     s.arch.dropout = 0; /* no part of what is renumbered */
-    RT_TRY_GOTO(reconstruct(t, block, t->teacher->blocks, &t->unmatched));
+    RT_TRY_GOTO(reconstruct(t, block, t->teach.teacher->blocks, &t->teach.unmatched));
     RT_TRY_GOTO(rt_params_create(&params));
     RT_TRY_GOTO(rt_student_create(&student, &s, params));
     const int64_t floats = rt_params_floats(params);
@@ -66,7 +66,7 @@ static rt_status reconstruct_matched(rt_trainer *t, float *block) {
     RT_TRY_GOTO(match(t, params, rt_student_net(student), renumbered));
     for (int i = 0; i < n; i++)
         blocks[i] = renumbered + i * floats;
-    st = reconstruct(t, block, blocks, &t->reconstruction);
+    st = reconstruct(t, block, blocks, &t->teach.reconstruction);
 done:
     rt_free(blocks);
     rt_free(renumbered);
@@ -78,5 +78,5 @@ done:
 rt_status rt_trainer_reconstruct(rt_trainer *t, float *block) {
     return strcmp(t->config.init_from_teacher, "match") == 0
                ? reconstruct_matched(t, block)
-               : reconstruct(t, block, t->teacher->blocks, &t->reconstruction);
+               : reconstruct(t, block, t->teach.teacher->blocks, &t->teach.reconstruction);
 }

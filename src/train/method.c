@@ -45,7 +45,7 @@ static rt_status parse_fast_init(rt_student_config *s, const char *text) {
 /* ---- the configuration, with everything filled in ---- */
 
 static const char *objective_of(const rt_trainer *t, const rt_method_phase *p) {
-    return t->regression ? p->regression : p->objective;
+    return t->data.regression ? p->regression : p->objective;
 }
 
 static rt_status resolve_method(rt_trainer *t, const rt_method **out) {
@@ -73,7 +73,7 @@ static rt_status resolve_method(rt_trainer *t, const rt_method **out) {
 /* Why teachers have to run inside the step, or NULL. */
 static const char *online_reason(const rt_trainer *t) {
     const rt_config *c = &t->config;
-    if (t->perturb)
+    if (t->aim.perturb)
         return "--perturb";
     if (c->teacher_pull > 0)
         return "--teacher-pull";
@@ -82,8 +82,8 @@ static const char *online_reason(const rt_trainer *t) {
 
 static rt_status resolve_teacher(rt_trainer *t, const rt_objective *o) {
     rt_config *c = &t->config;
-    const bool augmented = t->batches.augment.flip || t->batches.augment.crop_pad > 0 ||
-                           t->batches.augment.shift > 0 || t->batches.augment.rotate > 0;
+    const bool augmented = t->data.batches.augment.flip || t->data.batches.augment.crop_pad > 0 ||
+                           t->data.batches.augment.shift > 0 || t->data.batches.augment.rotate > 0;
     const bool needed = (o->needs & RT_OBJ_TEACHER) != 0, said = rt_config_is_set(c, "online-teacher");
     const char *reason = online_reason(t);
     RT_FAIL_IF(needed && !c->teacher, RT_E_USAGE,
@@ -94,26 +94,26 @@ static rt_status resolve_teacher(rt_trainer *t, const rt_objective *o) {
                    reason ? reason : "--init-from-teacher");
         return RT_OK;
     }
-    RT_TRY(rt_teacher_open(&t->teacher, c->teacher, rt_config_v3(c)));
+    RT_TRY(rt_teacher_open(&t->teach.teacher, c->teacher, rt_config_v3(c)));
     RT_FAIL_IF(reason && said && !c->online_teacher, RT_E_USAGE,
                "%s moves what teachers answer for: they run in each step, not once", reason);
     RT_FAIL_IF(
-        !t->teacher->model && needed && augmented && !said && (o->needs & RT_OBJ_DIRICHLET) == 0, RT_E_USAGE,
+        !t->teach.teacher->model && needed && augmented && !said && (o->needs & RT_OBJ_DIRICHLET) == 0, RT_E_USAGE,
         "--augment: %s are those of the rows as they are, not of what --augment makes of them; "
         "give "
         "the teacher's run, leave --augment out, or say --no-online-teacher to distil them all the same",
-        t->teacher->first ? "outputs of teachers of several kinds" : "stored outputs");
+        t->teach.teacher->first ? "outputs of teachers of several kinds" : "stored outputs");
     if (!said)
         c->online_teacher =
-            reason || (needed && augmented && t->teacher->model && (o->needs & RT_OBJ_DIRICHLET) == 0);
+            reason || (needed && augmented && t->teach.teacher->model && (o->needs & RT_OBJ_DIRICHLET) == 0);
     if (c->online_teacher)
-        RT_TRY(rt_teacher_check_online(t->teacher, reason ? reason : "--online-teacher"));
+        RT_TRY(rt_teacher_check_online(t->teach.teacher, reason ? reason : "--online-teacher"));
     RT_FAIL_IF(strcmp(c->init_from_teacher, "match") == 0 && c->teacher_pull > 0, RT_E_USAGE,
                "--init-from-teacher match renumbers what the student starts from, --teacher-pull leads to "
                "the teachers' "
                "weights as they are: one or the other");
-    RT_FAIL_IF(rt_trainer_reconstructs(t) && !t->teacher->model, RT_E_USAGE,
-               t->teacher->first ? "--init-from-teacher: the teachers are not of one kind"
+    RT_FAIL_IF(rt_trainer_reconstructs(t) && !t->teach.teacher->model, RT_E_USAGE,
+               t->teach.teacher->first ? "--init-from-teacher: the teachers are not of one kind"
                                  : "--init-from-teacher: stored logits have no weights; give the run");
     return RT_OK;
 }
@@ -121,9 +121,9 @@ static rt_status resolve_teacher(rt_trainer *t, const rt_objective *o) {
 /* Without a word about it, the student is built like its teacher. */
 static void resolve_arch(rt_trainer *t) {
     rt_config *c = &t->config;
-    if (c->arch || !t->teacher || !t->teacher->model)
+    if (c->arch || !t->teach.teacher || !t->teach.teacher->model)
         return;
-    const rt_arch_config *a = rt_net_config(rt_model_net(t->teacher->model));
+    const rt_arch_config *a = rt_net_config(rt_model_net(t->teach.teacher->model));
     c->arch = a->spec;
     if (a->activation && !rt_config_is_set(c, "activation"))
         c->activation = a->activation;
@@ -136,9 +136,9 @@ static rt_status complete_student(rt_trainer *t, char out[RT_SPEC_MAX]) {
     for (int i = 0; i < rt_student_count(); i++)
         many = many || (rt_student_get(i).many && strcmp(rt_student_get(i).name, spec) == 0);
     RT_FAIL_IF(strlen(spec) > 48, RT_E_USAGE, "--student: '%.48s...' is unknown", spec);
-    RT_FAIL_IF(many && !t->teacher, RT_E_USAGE, "--student: how many members? Give %s:M", spec);
+    RT_FAIL_IF(many && !t->teach.teacher, RT_E_USAGE, "--student: how many members? Give %s:M", spec);
     if (many)
-        snprintf(out, RT_SPEC_MAX, "%s:%d", spec, t->teacher->members);
+        snprintf(out, RT_SPEC_MAX, "%s:%d", spec, t->teach.teacher->members);
     else
         snprintf(out, RT_SPEC_MAX, "%s", spec);
     return RT_OK;
@@ -148,21 +148,21 @@ static rt_status complete_student(rt_trainer *t, char out[RT_SPEC_MAX]) {
 static rt_status make_phases(rt_trainer *t, const rt_method *m, const rt_objective *o) {
     const rt_config *c = &t->config;
     const rt_method_phase *before = rt_method_phases(m) > 1 ? &m->phase[0] : NULL;
-    rt_phase *last = &t->phases[0];
+    rt_phase *last = &t->aim.phases[0];
     *last = (rt_phase){.objective = o, .epochs = c->epochs};
     RT_TRY(complete_student(t, last->student));
-    t->nphases = 1;
+    t->aim.nphases = 1;
     const bool grows =
         before && rt_student_grows(before->student, last->student) && (o->needs & RT_OBJ_PAIRED) != 0;
     const int64_t first = RT_MIN((int64_t)floor(c->grow_fraction * (double)c->epochs + 0.5), c->epochs - 1);
     if (!grows || first < 1)
         return RT_OK;
-    t->phases[1] = *last;
-    t->phases[1].first = first;
-    t->phases[1].epochs = c->epochs - first;
+    t->aim.phases[1] = *last;
+    t->aim.phases[1].first = first;
+    t->aim.phases[1].epochs = c->epochs - first;
     *last = (rt_phase){.epochs = first, .objective = rt_objective_find(objective_of(t, before))};
     snprintf(last->student, sizeof last->student, "%s", before->student);
-    t->nphases = 2;
+    t->aim.nphases = 2;
     return RT_OK;
 }
 
@@ -185,7 +185,7 @@ static bool train_as_paper(rt_config *c, const rt_optimiser_preset *m) {
 /* Unless epochs are set: as many as give so many steps, but no more passes than that. */
 static void train_for(rt_trainer *t, int64_t steps, int64_t passes) {
     rt_config *c = &t->config;
-    const int64_t each = RT_MAX((rt_dataset_train(t->data)->n + c->batch - 1) / c->batch, 1);
+    const int64_t each = RT_MAX((rt_dataset_train(t->data.set)->n + c->batch - 1) / c->batch, 1);
     if (!rt_config_is_set(c, "epochs"))
         c->epochs = RT_MAX(c->epochs, RT_MIN((steps + each - 1) / each, passes));
 }
@@ -195,7 +195,7 @@ static void train_for(rt_trainer *t, int64_t steps, int64_t passes) {
  * best validation loss are kept, so that more steps than needed cost seconds, not quality; tables without noise (naval)
  * gain from every one of them, and lose by the decay that suits images. */
 static void resolve_regression(rt_trainer *t) {
-    const bool table = rt_dataset_row(t->data).rank == 1;
+    const bool table = rt_dataset_row(t->data.set).rank == 1;
     const int64_t steps = table ? 20000 : 2000, passes = table ? 2000 : 400;
     rt_config *c = &t->config;
     if (!rt_config_is_set(c, "optimiser")) {
@@ -212,7 +212,7 @@ static void resolve_regression(rt_trainer *t) {
 
 /* A folder of one's own is small, too: ten epochs of a thousand pictures are a hundred steps. */
 static void resolve_pictures(rt_trainer *t) {
-    if (rt_dataset_row(t->data).rank == 3 && !rt_dataset_ordered(t->data))
+    if (rt_dataset_row(t->data.set).rank == 3 && !rt_dataset_ordered(t->data.set))
         train_for(t, 700, 60);
 }
 
@@ -220,14 +220,14 @@ static void resolve_pictures(rt_trainer *t) {
  * rate of sgd diverges there unless they are shortened. */
 static void resolve_optimiser(rt_trainer *t, const rt_objective *o) {
     rt_config *c = &t->config;
-    if (!t->regression)
+    if (!t->data.regression)
         resolve_pictures(t);
     if (train_as_paper(c, &o->optimiser))
         return;
-    if (t->regression)
+    if (t->data.regression)
         resolve_regression(t);
     if (strcmp(c->optimiser, "sgd") != 0) {
-        if (!rt_config_is_set(c, "lr") && !(t->regression && !rt_config_is_set(c, "optimiser")))
+        if (!rt_config_is_set(c, "lr") && !(t->data.regression && !rt_config_is_set(c, "optimiser")))
             c->lr = 0.001;
     } else if (t->verb == RT_VERB_DISTILL && c->arch && !rt_arch_normalises(c->arch)) {
         if (!rt_config_is_set(c, "clip-norm"))
@@ -242,7 +242,7 @@ static void resolve_keep(rt_trainer *t, const rt_method *m) {
     const char *keep = t->config.keep;
     if (strcmp(keep, "best") == 0)
         keep = m->keep;
-    t->keep_by_loss = t->regression || strcmp(keep, "loss") == 0;
+    t->aim.keep_by_loss = t->data.regression || strcmp(keep, "loss") == 0;
 }
 
 /* The temperature falls with the cycle of the rate: it is 1 when the rate dies away. */
@@ -263,7 +263,7 @@ rt_status rt_trainer_resolve(rt_trainer *t) {
     const rt_objective *o;
     if (t->verb == RT_VERB_DISTILL) {
         RT_TRY(resolve_method(t, &m));
-        RT_TRY(rt_perturb_parse(&t->perturb, c->perturb));
+        RT_TRY(rt_perturb_parse(&t->aim.perturb, c->perturb));
         o = rt_objective_find(c->objective);
         if (!o)
             return rt_objective_unknown(c->objective);
@@ -285,17 +285,27 @@ rt_status rt_trainer_resolve(rt_trainer *t) {
     resolve_keep(t, m);
     if (t->verb == RT_VERB_DISTILL)
         RT_TRY(resolve_anneal(c, m));
-    t->method = m->name;
+    t->aim.method = m->name;
     return make_phases(t, m, o);
+}
+
+/* ---- phases, and what is kept of them ---- */
+
+int rt_aim_phase_at(const rt_aim *a, int64_t epoch) {
+    return a->nphases > 1 && epoch >= a->phases[1].first ? 1 : 0;
+}
+
+const char *rt_aim_kept(const rt_aim *a) {
+    return !a->keep_best ? "last" : a->keep_by_loss ? "loss" : "accuracy";
 }
 
 /* ---- for the builders ---- */
 
 rt_status rt_trainer_student(const rt_trainer *t, rt_student_config *s) {
-    const rt_phase *p = &t->phases[t->phase];
+    const rt_phase *p = rt_aim_phase(&t->aim);
     const rt_config *c = &t->config;
     s->spec = p->student;
-    s->regression = t->regression;
+    s->regression = t->data.regression;
     s->head = c->head;
     s->split = c->split;
     s->member_bn = c->member_bn;
@@ -306,48 +316,44 @@ rt_status rt_trainer_student(const rt_trainer *t, rt_student_config *s) {
 }
 
 rt_distill_config rt_trainer_what(const rt_trainer *t) {
-    const rt_phase *p = &t->phases[t->phase];
+    const rt_phase *p = rt_aim_phase(&t->aim);
     const rt_config *c = &t->config;
     /* a single head has no pair to compare */
     const bool alone =
-        t->phase < t->nphases - 1 && t->perturb && (t->perturb->needs & RT_NEEDS_STUDENT_PAIR) != 0;
-    rt_distill_config w = {.student = rt_model_student(t->model),
+        !rt_aim_last(&t->aim) && t->aim.perturb && (t->aim.perturb->needs & RT_NEEDS_STUDENT_PAIR) != 0;
+    rt_distill_config w = {.student = rt_model_student(t->net.model),
                            .objective = p->objective,
-                           .perturb = alone ? NULL : t->perturb,
-                           .regression = t->regression,
-                           .ood = t->aux.outside,
+                           .perturb = alone ? NULL : t->aim.perturb,
+                           .regression = t->data.regression,
+                           .ood = t->teach.aux.outside,
                            .perturb_size = c->perturb_size,
                            .options = {.alpha = t->verb == RT_VERB_DISTILL ? c->alpha : 1,
                                        .label_smoothing = c->label_smoothing,
                                        .teacher_logits = strcmp(c->teacher_mean, "logits") == 0,
-                                       .class_weight = t->class_weight,
+                                       .class_weight = t->data.class_weight,
                                        .teacher_smoothing = c->teacher_smoothing,
                                        .temper_mean = strcmp(c->temperature_on, "logits") == 0,
                                        .ae_c = c->ae_c,
                                        .ae_per_sample = c->ae_per_sample,
                                        .prior_beta = c->prior_beta,
                                        .ood_weight = c->ood_weight}};
-    if (t->teacher && ((p->objective->needs & RT_OBJ_TEACHER) != 0 || c->online_teacher)) {
-        w.teachers = t->teacher->members;
-        w.teacher_pull = t->phase == t->nphases - 1 ? c->teacher_pull : 0;
+    if (t->teach.teacher && ((p->objective->needs & RT_OBJ_TEACHER) != 0 || c->online_teacher)) {
+        w.teachers = t->teach.teacher->members;
+        w.teacher_pull = rt_aim_last(&t->aim) ? c->teacher_pull : 0;
         if (c->online_teacher) {
-            w.teacher_net = rt_model_net(t->teacher->model);
-            w.teacher_params = rt_model_params(t->teacher->model);
+            w.teacher_net = rt_model_net(t->teach.teacher->model);
+            w.teacher_params = rt_model_params(t->teach.teacher->model);
         }
     }
     return w;
 }
 
 double rt_trainer_temperature(const rt_trainer *t, double epoch) {
-    const rt_phase *p = &t->phases[t->phase];
+    const rt_phase *p = rt_aim_phase(&t->aim);
     if (t->verb != RT_VERB_DISTILL)
         return 1;
     if (rt_config_older(&t->config))
         epoch = floor(epoch);
     return rt_method_temperature(t->config.temperature, t->config.anneal,
                                  (epoch - (double)p->first) / (double)RT_MAX(p->epochs, 1));
-}
-
-double rt_trainer_last_step(const rt_trainer *t, int64_t epoch) {
-    return (double)epoch + (double)(t->nbatches - 1) / (double)t->nbatches;
 }

@@ -23,21 +23,21 @@ rt_status rt_older_settings(rt_trainer *t) {
                "instead of 1; begin "
                "it anew (--force)");
     t->config.temperature_on = "logits";
-    if (t->regression)
+    if (t->data.regression)
         t->config.target_transform = "none";
-    if (!t->regression && strcmp(t->config.keep, "best") == 0)
-        t->keep_by_loss = false;
+    if (!t->data.regression && strcmp(t->config.keep, "best") == 0)
+        t->aim.keep_by_loss = false;
     return RT_OK;
 }
 
 void rt_older_schedule(rt_trainer *t) {
     if (rt_config_older(&t->config)) {
-        t->schedule.low = 0.01;
-        t->schedule.high = 1;
+        t->net.schedule.low = 0.01;
+        t->net.schedule.high = 1;
     }
 }
 
 void rt_older_kept(rt_trainer *t) {
-    for (int m = 0; t->regression && rt_config_older(&t->config) && m < t->members; m++)
-        t->at.kept_loss[m] += log(rt_model_target(t->model)->std);
+    for (int m = 0; t->data.regression && rt_config_older(&t->config) && m < t->members.own; m++)
+        t->at.kept_loss[m] += log(rt_model_target(t->net.model)->std);
 }

@@ -29,11 +29,11 @@ static rt_status save_checkpoint(rt_trainer *t) {
     char *path;
     t->at.log_position = rt_appender_position(t->dir.log);
     t->at.seconds = rt_trainer_seconds(t);
-    RT_TRY(rt_trainer_gather(t));
+    RT_TRY(rt_members_gather(&t->members));
     RT_TRY(rt_run_dir_file(&t->dir, "checkpoint.safetensors", &path));
     rt_status st = rt_checkpoint_write(&t->checkpoint, path);
     rt_free(path);
-    t->last_checkpoint = rt_time_now();
+    t->log.last_checkpoint = rt_time_now();
     return st;
 }
 
@@ -47,64 +47,37 @@ static rt_status stop_here(rt_trainer *t) {
 
 /* ---- steps ---- */
 
-/* i != j, the same for teachers and student; of a single teacher both are it. */
-void rt_trainer_pair(const rt_trainer *t, int64_t step, uint64_t purpose, int32_t pair[2]) {
-    const uint64_t n = t->teacher ? (uint64_t)t->teacher->members : 1;
-    const rt_rng r = rt_rng_make((uint64_t)t->c->seed, RT_RNG_PAIR, (uint64_t)step, purpose);
-    pair[0] = pair[1] = (int32_t)rt_rng_below(r, 0, n);
-    if (n > 1) {
-        pair[1] = (int32_t)rt_rng_below(r, 1, n - 1);
-        pair[1] += pair[1] >= pair[0];
-    }
-}
-
-/* What a teacher and --aux add to a batch. */
-static rt_status add_teaching(rt_trainer *t, const rt_batch *b, rt_step_io *io) {
-    io->temperature =
-        (float)rt_trainer_temperature(t, (double)t->at.epoch + (double)t->at.index / (double)t->nbatches);
-    rt_trainer_pair(t, t->at.step, 0, io->pair);
-    if (t->teacher) {
-        io->teacher_blocks = t->teacher->blocks;
-        for (int m = 0; t->teacher_rows && m < t->members; m++)
-            rt_teacher_gather(t->teacher, b->source + m * b->rows, b->rows,
-                              t->teacher_rows + m * b->rows * t->teacher->members * t->teacher->outputs);
-        io->teacher = t->teacher_rows;
-    }
-    if (t->aux.outside)
-        RT_TRY(rt_aux_next(&t->aux, t->members, b->rows, &io->ood));
-    return RT_OK;
-}
-
 static rt_status one_step(rt_trainer *t) {
     const rt_batch *b;
-    const rt_phase *phase = &t->phases[t->phase];
-    RT_TRY(rt_prefetch_next(t->prefetch, &b));
+    rt_members *own = &t->members;
+    const rt_phase *phase = rt_aim_phase(&t->aim);
+    RT_TRY(rt_train_data_next(&t->data, rt_model_target(t->net.model), own->own, &b));
     RT_ASSERT(b->epoch == t->at.epoch && b->index == t->at.index);
-    const double at = (double)(t->at.epoch - phase->first) + (double)t->at.index / (double)t->nbatches;
-    const double lr = rt_schedule_lr(&t->schedule, at);
-    for (int m = 0; m < t->members; m++)
-        t->lr[m] = lr;
-    for (int64_t i = 0; t->regression && i < t->members * b->rows; i++)
-        t->target[i] = rt_target_scale(rt_model_target(t->model), b->target[i]);
+    const double part = (double)t->at.index / (double)t->data.nbatches;
+    const double lr = rt_schedule_lr(&t->net.schedule, (double)(t->at.epoch - phase->first) + part);
+    for (int m = 0; m < own->own; m++)
+        own->lr[m] = lr;
     rt_step_io io = {.x = b->x,
                      .label = b->label,
-                     .target = t->target,
+                     .target = t->data.target,
                      .rows = b->rows,
-                     .t = t->at.step - phase->first * t->nbatches, /* each phase has a fresh optimiser */
-                     .lr = t->lr,
-                     .seeds = t->seeds,
-                     .losses = t->losses,
-                     .correct = t->correct,
-                     .stop = t->hooks ? t->hooks->stop : NULL};
-    RT_TRY(add_teaching(t, b, &io));
-    RT_TRY(rt_step_run(t->step, &io));
-    for (int m = 0; m < t->members; m++) {
-        t->at.loss_sum[m] += t->losses[m] * (double)b->rows;
-        t->at.correct[m] += (double)t->correct[m];
+                     .t = t->at.step - phase->first * t->data.nbatches, /* each phase has a fresh optimiser */
+                     .lr = own->lr,
+                     .seeds = own->seeds,
+                     .losses = own->losses,
+                     .correct = own->correct,
+                     .temperature = (float)rt_trainer_temperature(t, (double)t->at.epoch + part),
+                     .stop = rt_trainer_stop(t)};
+    rt_teaching_pair(&t->teach, t->c->seed, t->at.step, 0, io.pair);
+    RT_TRY(rt_teaching_next(&t->teach, b, own->own, &io));
+    RT_TRY(rt_step_run(t->net.step, &io));
+    for (int m = 0; m < own->own; m++) {
+        t->at.loss_sum[m] += own->losses[m] * (double)b->rows;
+        t->at.correct[m] += (double)own->correct[m];
     }
     t->at.step++;
     t->at.index++;
-    t->rows_done += b->rows;
+    t->log.rows_done += b->rows;
     return RT_OK;
 }
 
@@ -116,16 +89,16 @@ static rt_status leave_step(const rt_trainer *t) {
 
 static rt_status run_steps(rt_trainer *t) {
     if (t->at.index == 0)
-        for (int m = 0; m < t->members; m++)
+        for (int m = 0; m < t->members.own; m++)
             t->at.loss_sum[m] = t->at.correct[m] = 0;
-    while (t->at.index < t->nbatches) {
+    while (t->at.index < t->data.nbatches) {
         bool stop;
         RT_TRY(must_stop(t, &stop));
         if (stop)
             return stop_here(t);
         rt_status st = one_step(t);
         if (st == RT_E_INTERRUPTED)
-            return rt_step_intact(t->step) ? stop_here(t) : leave_step(t);
+            return rt_step_intact(t->net.step) ? stop_here(t) : leave_step(t);
         RT_TRY(st);
         rt_trainer_progress(t, false, NULL);
     }
@@ -137,36 +110,35 @@ static rt_status run_steps(rt_trainer *t) {
 /* --patience: has member m, after so many epochs, not been better than what is kept of it for too long? Each member is
  * asked on its own, and keeps what it has from then on: it does not matter beside whom it is trained. */
 static bool out_of_patience(const rt_trainer *t, int m, int64_t epochs) {
-    const rt_phase *phase = &t->phases[t->phase];
+    const rt_phase *phase = rt_aim_phase(&t->aim);
     const double since = RT_MAX(t->at.kept_epoch[m], (double)phase->first);
-    return t->c->patience > 0 && t->phase == t->nphases - 1 &&
+    return t->c->patience > 0 && rt_aim_last(&t->aim) &&
            (double)epochs - since >= (double)t->c->patience;
 }
 
 static bool all_out_of_patience(const rt_trainer *t) {
     int out = 0;
-    for (int m = 0; m < t->all; m++)
-        out += out_of_patience(t, m - (int)t->team.members.lo, t->at.epoch);
-    return out == t->all && t->at.index == 0;
+    for (int m = 0; m < t->members.all; m++)
+        out += out_of_patience(t, m - (int)t->members.team.members.lo, t->at.epoch);
+    return out == t->members.all && t->at.index == 0;
 }
 
 /* Weights of a higher temperature are not comparable: the spread of a Dirichlet is that of its temperature.
  * So while it falls the newest are kept. */
 static void keep_weights(rt_trainer *t) {
     rt_progress_state *at = &t->at;
-    const double now = rt_trainer_temperature(t, rt_trainer_last_step(t, at->epoch));
-    for (int m = 0; m < t->members; m++) {
-        double loss = t->valid_loss[m], accuracy = t->valid_accuracy[m];
-        const bool level = t->keep_by_loss || accuracy == at->kept_accuracy[m];
-        bool better = at->kept_epoch[m] == 0 || (!t->keep_by_loss && accuracy > at->kept_accuracy[m]) ||
+    const double now = rt_trainer_temperature(t, rt_train_data_last_step(&t->data, at->epoch));
+    for (int m = 0; m < t->members.own; m++) {
+        double loss = t->members.valid_loss[m], accuracy = t->members.valid_accuracy[m];
+        const bool level = t->aim.keep_by_loss || accuracy == at->kept_accuracy[m];
+        bool better = at->kept_epoch[m] == 0 || (!t->aim.keep_by_loss && accuracy > at->kept_accuracy[m]) ||
                       (level && loss < at->kept_loss[m]);
         better = better ||
-                 rt_trainer_temperature(t, rt_trainer_last_step(t, (int64_t)at->kept_epoch[m] - 1)) > now;
-        if (t->keep_best && (!better || out_of_patience(t, m, at->epoch)))
+                 rt_trainer_temperature(t, rt_train_data_last_step(&t->data, (int64_t)at->kept_epoch[m] - 1)) > now;
+        if (t->aim.keep_best && (!better || out_of_patience(t, m, at->epoch)))
             continue;
-        if (t->keep_best)
-            memcpy(rt_model_weights(t->model, m), rt_step_values(t->step, m),
-                   (size_t)rt_model_floats(t->model) * sizeof(float));
+        if (t->aim.keep_best)
+            rt_networks_keep(&t->net, m);
         at->kept_loss[m] = loss;
         at->kept_accuracy[m] = accuracy;
         at->kept_epoch[m] = (double)at->epoch + 1;
@@ -175,11 +147,11 @@ static void keep_weights(rt_trainer *t) {
 
 static void measure_diversity(rt_trainer *t) {
     int32_t pair[2];
-    if (!t->probe)
+    if (!t->net.probe)
         return;
-    rt_trainer_pair(t, t->at.epoch, 1, pair);
-    rt_probe_run(t->probe, rt_step_values(t->step, 0), t->teacher ? t->teacher->blocks : NULL,
-                 rt_trainer_temperature(t, rt_trainer_last_step(t, t->at.epoch)), pair, t->seeds[0],
+    rt_teaching_pair(&t->teach, t->c->seed, t->at.epoch, 1, pair);
+    rt_probe_run(t->net.probe, rt_step_values(t->net.step, 0), t->teach.teacher ? t->teach.teacher->blocks : NULL,
+                 rt_trainer_temperature(t, rt_train_data_last_step(&t->data, t->at.epoch)), pair, t->members.seeds[0],
                  t->at.epoch);
 }
 
@@ -196,14 +168,14 @@ static rt_status run_epoch(rt_trainer *t) {
     keep_weights(t);
     rt_trainer_lowest(t);
     measure_diversity(t);
-    RT_TRY(rt_trainer_gather(t));
+    RT_TRY(rt_members_gather(&t->members));
     RT_TRY(rt_trainer_log_epoch(t));
     rt_trainer_progress(t, true, NULL);
     t->at.epoch++;
     t->at.index = 0;
-    if (rt_trainer_phase_at(t, t->at.epoch) != t->phase)
+    if (rt_aim_phase_at(&t->aim, t->at.epoch) != t->aim.phase)
         RT_TRY(rt_trainer_grow(t));
-    int due = rt_time_now() - t->last_checkpoint >= t->c->checkpoint_every;
+    int due = rt_time_now() - t->log.last_checkpoint >= t->c->checkpoint_every;
     RT_TRY(rt_dist_lead(RT_OK, &due));
     return due && t->at.epoch < t->c->epochs ? save_checkpoint(t) : RT_OK;
 }
@@ -213,17 +185,17 @@ static rt_status run_epoch(rt_trainer *t) {
 /* Network `m` of the model as member `member` of the run. */
 static rt_status save_one(rt_trainer *t, const rt_model *model, int m, int member, const char *name) {
     char *path;
-    rt_provenance from = {.method = t->method,
-                          .data_hash = rt_dataset_hash(t->data),
+    rt_provenance from = {.method = t->aim.method,
+                          .data_hash = rt_dataset_hash(t->data.set),
                           .config_hash = t->settings_hash,
                           .objective = t->verb == RT_VERB_DISTILL ? t->c->objective : NULL,
-                          .perturb = t->perturb ? t->perturb->name : NULL,
-                          .teacher_hash = t->teacher ? t->teacher->digest : NULL,
+                          .perturb = t->aim.perturb ? t->aim.perturb->name : NULL,
+                          .teacher_hash = t->teach.teacher ? t->teach.teacher->digest : NULL,
                           .seed = t->c->seed,
                           .epochs = t->c->epochs,
-                          .kept_epoch = (int64_t)rt_trainer_all(t, t->at.kept_epoch)[member],
+                          .kept_epoch = (int64_t)rt_members_all(&t->members, t->at.kept_epoch)[member],
                           .first = (t->group ? t->group->first : 0) + member - m,
-                          .of = t->group ? (int)t->group->whole->members : t->all};
+                          .of = t->group ? (int)t->group->whole->members : t->members.all};
     RT_TRY(rt_run_dir_file(t->group ? t->group->dir : &t->dir, name, &path));
     rt_status st = rt_model_save(model, m, path, &from);
     rt_free(path);
@@ -233,53 +205,52 @@ static rt_status save_one(rt_trainer *t, const rt_model *model, int m, int membe
 /* The weights to keep of member `member`, and what they collapse to, as networks `m` of the two models; on rank 0 also
  * those of other ranks. */
 static rt_status take_member(rt_trainer *t, int member, int *m) {
-    const bool mine = member >= t->team.members.lo && member < t->team.members.hi;
-    *m = mine ? member - (int)t->team.members.lo : 0;
-    if (mine && (!t->keep_best || t->at.kept_epoch[*m] == 0))
-        memcpy(rt_model_weights(t->model, *m), rt_step_values(t->step, *m),
-               (size_t)rt_model_floats(t->model) * sizeof(float));
-    float *w = mine || rt_dist_rank() == 0 ? rt_model_weights(t->model, *m) : NULL;
-    RT_TRY(rt_member_to_first(w, w, rt_model_floats(t->model), t->all, member));
-    if (w == NULL || t->ship == t->model)
+    const bool mine = member >= t->members.team.members.lo && member < t->members.team.members.hi;
+    *m = mine ? member - (int)t->members.team.members.lo : 0;
+    if (mine && (!t->aim.keep_best || t->at.kept_epoch[*m] == 0))
+        rt_networks_keep(&t->net, *m);
+    float *w = mine || rt_dist_rank() == 0 ? rt_model_weights(t->net.model, *m) : NULL;
+    RT_TRY(rt_member_to_first(w, w, rt_model_floats(t->net.model), t->members.all, member));
+    if (w == NULL || t->net.ship == t->net.model)
         return RT_OK;
-    return rt_student_merge(rt_model_student(t->model), rt_model_params(t->model), rt_model_block(t->model, *m),
-                            rt_model_params(t->ship), rt_model_weights(t->ship, *m));
+    return rt_student_merge(rt_model_student(t->net.model), rt_model_params(t->net.model), rt_model_block(t->net.model, *m),
+                            rt_model_params(t->net.ship), rt_model_weights(t->net.ship, *m));
 }
 
 /* What a student collapses to is the model; what it was before stays beside it, for those who want to look.
  */
 static rt_status save_member(rt_trainer *t, int member) {
     const int number = (t->group ? t->group->first : 0) + member;
-    const bool single = t->all == 1 && !t->group;
+    const bool single = t->members.all == 1 && !t->group;
     char name[48];
     int m;
     RT_TRY(take_member(t, member, &m));
     if (rt_dist_rank() > 0)
         return RT_OK;
-    if (t->ship != t->model) {
+    if (t->net.ship != t->net.model) {
         if (single)
             strcpy(name, "members.safetensors");
         else
             snprintf(name, sizeof name, "members-%03d.safetensors", number);
-        RT_TRY(save_one(t, t->model, m, member, name));
+        RT_TRY(save_one(t, t->net.model, m, member, name));
     }
     rt_member_file(name, number, single);
-    return save_one(t, t->ship, m, member, name);
+    return save_one(t, t->net.ship, m, member, name);
 }
 
 /* Members of other ranks pass through the place of rank 0's first one, which comes back. */
 static rt_status save_models(rt_trainer *t) {
-    rt_model *const models[] = {t->model, t->ship};
+    rt_model *const models[] = {t->net.model, t->net.ship};
     float *first[2] = {NULL, NULL};
     rt_status st = RT_OK;
     for (int i = 0; i < 2 && st == RT_OK; i++)
         st = rt_alloc(&first[i], (size_t)rt_model_floats(models[i]) * sizeof(float));
-    for (int member = 0; member < t->all && st == RT_OK; member++) {
-        for (int i = 0; i < 2 && member == t->team.members.hi; i++)
+    for (int member = 0; member < t->members.all && st == RT_OK; member++) {
+        for (int i = 0; i < 2 && member == t->members.team.members.hi; i++)
             memcpy(first[i], rt_model_weights(models[i], 0), (size_t)rt_model_floats(models[i]) * sizeof(float));
         st = save_member(t, member);
     }
-    for (int i = 0; i < 2 && st == RT_OK && t->team.members.hi < t->all; i++)
+    for (int i = 0; i < 2 && st == RT_OK && t->members.team.members.hi < t->members.all; i++)
         memcpy(rt_model_weights(models[i], 0), first[i], (size_t)rt_model_floats(models[i]) * sizeof(float));
     rt_free(first[0]);
     rt_free(first[1]);
@@ -287,21 +258,21 @@ static rt_status save_models(rt_trainer *t) {
 }
 
 static rt_status finish(rt_trainer *t, rt_train_result *r) {
-    RT_TRY(rt_trainer_gather(t));
+    RT_TRY(rt_members_gather(&t->members));
     RT_TRY(save_models(t));
     *r = (rt_train_result){
-        .members = t->all,
+        .members = t->members.all,
         .epochs = t->at.epoch,
         .steps = t->at.step,
-        .parameters = rt_params_trainable(rt_model_params(t->ship)),
+        .parameters = rt_params_trainable(rt_model_params(t->net.ship)),
         .seconds = rt_trainer_seconds(t),
         .samples_per_s = rt_trainer_rate(t),
-        .train_loss = t->at.step > 0 ? rt_mean(rt_trainer_all(t, t->at.loss_sum), t->all) / (double)t->epoch_rows : NAN,
-        .valid_loss = rt_mean(rt_trainer_all(t, t->at.kept_loss), t->all),
-        .valid_accuracy = rt_mean(rt_trainer_all(t, t->at.kept_accuracy), t->all)};
-    r->keep = rt_trainer_kept(t);
+        .train_loss = t->at.step > 0 ? rt_members_mean(&t->members, t->at.loss_sum) / (double)t->data.epoch_rows : NAN,
+        .valid_loss = rt_members_mean(&t->members, t->at.kept_loss),
+        .valid_accuracy = rt_members_mean(&t->members, t->at.kept_accuracy)};
+    r->keep = rt_aim_kept(&t->aim);
     RT_TRY(rt_trainer_doubt(t, r->doubt));
-    t->doubt = r->doubt;
+    t->log.doubt = r->doubt;
     RT_TRY(rt_trainer_log_event(t, "finished"));
     RT_TRY(rt_trainer_write_metrics(t, r));
     return rt_run_dir_remove(&t->dir, "checkpoint.safetensors");
@@ -337,9 +308,9 @@ done:
 
 static rt_status check_position(const rt_trainer *t, const char *path) {
     const rt_progress_state *at = &t->at;
-    RT_FAIL_IF(at->epoch > t->c->epochs || at->index > t->nbatches ||
+    RT_FAIL_IF(at->epoch > t->c->epochs || at->index > t->data.nbatches ||
                    (at->epoch == t->c->epochs && at->index > 0) ||
-                   at->step != at->epoch * t->nbatches + at->index,
+                   at->step != at->epoch * t->data.nbatches + at->index,
                RT_E_INPUT, "%s: epoch %lld, batch %lld, step %lld is no place in this run", path,
                (long long)at->epoch, (long long)at->index, (long long)at->step);
     return RT_OK;
@@ -353,8 +324,8 @@ static rt_status load_checkpoint(rt_trainer *t, bool *resumed) {
     if (*resumed) {
         int64_t epoch = 0;
         st = rt_checkpoint_epoch(path, &epoch);
-        const int phase = rt_trainer_phase_at(t, epoch);
-        if (st == RT_OK && phase != t->phase)
+        const int phase = rt_aim_phase_at(&t->aim, epoch);
+        if (st == RT_OK && phase != t->aim.phase)
             st = rt_trainer_enter(t, phase);
         if (st == RT_OK)
             st = rt_checkpoint_read(&t->checkpoint, path);
@@ -392,12 +363,6 @@ done:
     return st;
 }
 
-static void start_clocks(rt_trainer *t) {
-    t->started = t->last_checkpoint = rt_time_now();
-    t->seconds_before = t->at.seconds;
-    t->first_step = t->at.step;
-}
-
 static rt_status run(rt_trainer *t, rt_train_result *r) {
     bool resumed, have_dir;
     char note[96] = "";
@@ -408,18 +373,18 @@ static rt_status run(rt_trainer *t, rt_train_result *r) {
     if (!have_dir)
         RT_TRY(rt_run_dir_open(&t->dir, t->c->out, t->c->resume, t->c->force));
     if (t->tells) {
-        RT_TRY(rt_train_tell_parts(t->hooks, t->c->epochs, t->data, &t->labelled, &t->valid));
-        rt_train_tell_target(t->hooks, t->c->epochs, rt_model_target(t->model));
+        RT_TRY(rt_train_tell_parts(t->hooks, t->c->epochs, t->data.set, &t->data.labelled, &t->data.valid));
+        rt_train_tell_target(t->hooks, t->c->epochs, rt_model_target(t->net.model));
     }
-    RT_TRY(rt_trainer_teach(t));
+    RT_TRY(rt_teaching_ask(t));
     RT_TRY(load_checkpoint(t, &resumed));
-    start_clocks(t);
+    rt_trainer_start_clocks(t);
     RT_TRY(open_files(t, resumed));
     if (t->at.epoch < t->c->epochs)
-        RT_TRY(rt_prefetch_create(&t->prefetch, &t->batches, t->seeds, t->members,
-                                  t->at.epoch + (t->at.index == t->nbatches), t->at.index % t->nbatches));
-    if (t->aux.outside)
-        RT_TRY(rt_aux_start(&t->aux, &t->batches, t->seeds, t->members, t->at.step));
+        RT_TRY(rt_prefetch_create(&t->data.prefetch, &t->data.batches, t->members.seeds, t->members.own,
+                                  t->at.epoch + (t->at.index == t->data.nbatches), t->at.index % t->data.nbatches));
+    if (t->teach.aux.outside)
+        RT_TRY(rt_aux_start(&t->teach.aux, &t->data.batches, t->members.seeds, t->members.own, t->at.step));
     if (resumed)
         snprintf(note, sizeof note, "resumed at epoch %lld, step %lld", (long long)t->at.epoch + 1,
                  (long long)t->at.step);
@@ -448,7 +413,7 @@ static rt_status run_verb(const rt_config *c, unsigned verb, const rt_group *gro
     rt_status st;
     RT_TRY(rt_run_dir_check(c->out, c->resume, c->force));
     RT_TRY(rt_config_init(&merged));
-    rt_str_init(&t.line);
+    rt_str_init(&t.log.line);
     RT_TRY_GOTO(rt_path_join(&config_path, c->out, "config.yaml"));
     bool saved;
     RT_TRY_GOTO(rt_run_find_file(config_path, &saved));

@@ -15,25 +15,24 @@
 
 static const double PROGRESS_EVERY = 0.1; /* seconds */
 
-double rt_mean(const double *v, int n) {
-    double sum = 0;
-    for (int i = 0; i < n; i++)
-        sum += v[i];
-    return sum / n;
+void rt_trainer_start_clocks(rt_trainer *t) {
+    t->log.started = t->log.last_checkpoint = rt_time_now();
+    t->log.seconds_before = t->at.seconds;
+    t->log.first_step = t->at.step;
 }
 
 double rt_trainer_seconds(const rt_trainer *t) {
-    return t->seconds_before + (rt_time_now() - t->started);
+    return t->log.seconds_before + (rt_time_now() - t->log.started);
 }
 
 double rt_trainer_rate(const rt_trainer *t) {
-    double seconds = rt_time_now() - t->started;
-    return seconds > 0 ? (double)t->rows_done * t->all / seconds : 0;
+    double seconds = rt_time_now() - t->log.started;
+    return seconds > 0 ? (double)t->log.rows_done * t->members.all / seconds : 0;
 }
 
 /* Rows of the current epoch that were trained on. */
 static int64_t rows_so_far(const rt_trainer *t) {
-    return RT_MIN(t->at.index * t->batches.batch, t->epoch_rows);
+    return RT_MIN(t->at.index * t->data.batches.batch, t->data.epoch_rows);
 }
 
 static void put_number(rt_json *j, const char *key, double v) {
@@ -44,8 +43,8 @@ static void put_number(rt_json *j, const char *key, double v) {
 static void begin_line(rt_trainer *t, rt_json *j, const char *event) {
     char now[32];
     rt_time_iso8601(now);
-    rt_str_clear(&t->line);
-    rt_json_init(j, &t->line, false);
+    rt_str_clear(&t->log.line);
+    rt_json_init(j, &t->log.line, false);
     rt_json_object_begin(j, NULL);
     rt_json_str(j, "event", event);
     rt_json_str(j, "time", now);
@@ -54,20 +53,20 @@ static void begin_line(rt_trainer *t, rt_json *j, const char *event) {
 
 static rt_status end_line(rt_trainer *t, rt_json *j) {
     rt_json_object_end(j);
-    rt_str_append_char(&t->line, '\n');
-    RT_TRY(rt_str_status(&t->line));
-    return rt_appender_write(t->dir.log, rt_str_text(&t->line), t->line.len);
+    rt_str_append_char(&t->log.line, '\n');
+    RT_TRY(rt_str_status(&t->log.line));
+    return rt_appender_write(t->dir.log, rt_str_text(&t->log.line), t->log.line.len);
 }
 
 /* How far teachers are from BatchEnsemble form: per kernel the relative error, and the deviation of their
  * ratios from rank one; renumbered teachers also before that. */
 static void put_reconstruction(const rt_trainer *t, rt_json *j) {
-    const rt_reconstruct_report *r = &t->reconstruction;
+    const rt_reconstruct_report *r = &t->teach.reconstruction;
     if (r->layers == 0)
         return;
     rt_json_f64(j, "reconstruction_residual", r->residual);
-    if (t->unmatched.layers > 0)
-        rt_json_f64(j, "reconstruction_residual_unmatched", t->unmatched.residual);
+    if (t->teach.unmatched.layers > 0)
+        rt_json_f64(j, "reconstruction_residual_unmatched", t->teach.unmatched.residual);
     rt_json_array_begin(j, "reconstruction");
     for (int i = 0; i < r->layers; i++) {
         rt_json_object_begin(j, NULL);
@@ -79,19 +78,15 @@ static void put_reconstruction(const rt_trainer *t, rt_json *j) {
     rt_json_array_end(j);
 }
 
-const char *rt_trainer_kept(const rt_trainer *t) {
-    return !t->keep_best ? "last" : t->keep_by_loss ? "loss" : "accuracy";
-}
-
 /* Which weights, and of which epochs. */
 static void put_kept(const rt_trainer *t, rt_json *j) {
-    rt_json_str(j, "keep", rt_trainer_kept(t));
+    rt_json_str(j, "keep", rt_aim_kept(&t->aim));
     rt_json_array_begin(j, "kept");
-    for (int m = 0; m < t->all; m++) {
+    for (int m = 0; m < t->members.all; m++) {
         rt_json_object_begin(j, NULL);
-        rt_json_i64(j, "epoch", (int64_t)rt_trainer_all(t, t->at.kept_epoch)[m]);
-        put_number(j, "valid_loss", rt_trainer_all(t, t->at.kept_loss)[m]);
-        put_number(j, "valid_accuracy", rt_trainer_all(t, t->at.kept_accuracy)[m]);
+        rt_json_i64(j, "epoch", (int64_t)rt_members_all(&t->members, t->at.kept_epoch)[m]);
+        put_number(j, "valid_loss", rt_members_all(&t->members, t->at.kept_loss)[m]);
+        put_number(j, "valid_accuracy", rt_members_all(&t->members, t->at.kept_accuracy)[m]);
         rt_json_object_end(j);
     }
     rt_json_array_end(j);
@@ -106,53 +101,53 @@ rt_status rt_trainer_log_event(rt_trainer *t, const char *event) {
         put_reconstruction(t, &j);
     if (strcmp(event, "finished") == 0)
         put_kept(t, &j);
-    if (t->doubt && *t->doubt)
-        rt_json_str(&j, "doubt", t->doubt);
+    if (t->log.doubt && *t->log.doubt)
+        rt_json_str(&j, "doubt", t->log.doubt);
     return end_line(t, &j);
 }
 
 /* Of rows without labels nobody knows. */
 static bool counts_right(const rt_trainer *t) {
-    return !t->regression && t->train.n == t->labelled.n;
+    return !t->data.regression && t->data.train.n == t->data.labelled.n;
 }
 
 static void put_diversity(const rt_trainer *t, rt_json *j) {
-    for (int i = 0; t->probe && i < rt_probe_count(t->probe); i++) {
+    for (int i = 0; t->net.probe && i < rt_probe_count(t->net.probe); i++) {
         double value;
-        const char *name = rt_probe_get(t->probe, i, &value);
+        const char *name = rt_probe_get(t->net.probe, i, &value);
         put_number(j, name, value);
     }
-    put_number(j, "teacher_diversity", t->teacher_diversity);
+    put_number(j, "teacher_diversity", t->teach.diversity);
 }
 
 /* Called at the end of an epoch, before the counters move on. */
 rt_status rt_trainer_log_epoch(rt_trainer *t) {
     rt_json j;
-    double rows = (double)t->epoch_rows;
+    double rows = (double)t->data.epoch_rows;
     begin_line(t, &j, "epoch");
     rt_json_i64(&j, "epoch", t->at.epoch + 1);
-    const double last = rt_trainer_last_step(t, t->at.epoch);
-    rt_json_f64(&j, "lr", rt_schedule_lr(&t->schedule, last - (double)t->phases[t->phase].first));
-    if (t->nphases > 1)
-        rt_json_i64(&j, "phase", t->phase + 1);
+    const double last = rt_train_data_last_step(&t->data, t->at.epoch);
+    rt_json_f64(&j, "lr", rt_schedule_lr(&t->net.schedule, last - (double)rt_aim_phase(&t->aim)->first));
+    if (t->aim.nphases > 1)
+        rt_json_i64(&j, "phase", t->aim.phase + 1);
     if (t->verb == RT_VERB_DISTILL)
         rt_json_f64(&j, "temperature", rt_trainer_temperature(t, last));
-    rt_json_f64(&j, "train_loss", rt_mean(rt_trainer_all(t, t->at.loss_sum), t->all) / rows);
+    rt_json_f64(&j, "train_loss", rt_members_mean(&t->members, t->at.loss_sum) / rows);
     if (counts_right(t))
-        rt_json_f64(&j, "train_accuracy", rt_mean(rt_trainer_all(t, t->at.correct), t->all) / rows);
-    put_number(&j, "valid_loss", rt_mean(rt_trainer_all(t, t->valid_loss), t->all));
-    put_number(&j, "valid_accuracy", rt_mean(rt_trainer_all(t, t->valid_accuracy), t->all));
+        rt_json_f64(&j, "train_accuracy", rt_members_mean(&t->members, t->at.correct) / rows);
+    put_number(&j, "valid_loss", rt_members_mean(&t->members, t->members.valid_loss));
+    put_number(&j, "valid_accuracy", rt_members_mean(&t->members, t->members.valid_accuracy));
     put_diversity(t, &j);
     rt_json_f64(&j, "samples_per_s", rt_trainer_rate(t));
     rt_json_f64(&j, "seconds", rt_trainer_seconds(t));
     rt_json_array_begin(&j, "members");
-    for (int m = 0; m < t->all; m++) {
+    for (int m = 0; m < t->members.all; m++) {
         rt_json_object_begin(&j, NULL);
-        rt_json_f64(&j, "train_loss", rt_trainer_all(t, t->at.loss_sum)[m] / rows);
+        rt_json_f64(&j, "train_loss", rt_members_all(&t->members, t->at.loss_sum)[m] / rows);
         if (counts_right(t))
-            rt_json_f64(&j, "train_accuracy", rt_trainer_all(t, t->at.correct)[m] / rows);
-        put_number(&j, "valid_loss", rt_trainer_all(t, t->valid_loss)[m]);
-        put_number(&j, "valid_accuracy", rt_trainer_all(t, t->valid_accuracy)[m]);
+            rt_json_f64(&j, "train_accuracy", rt_members_all(&t->members, t->at.correct)[m] / rows);
+        put_number(&j, "valid_loss", rt_members_all(&t->members, t->members.valid_loss)[m]);
+        put_number(&j, "valid_accuracy", rt_members_all(&t->members, t->members.valid_accuracy)[m]);
         rt_json_object_end(&j);
     }
     rt_json_array_end(&j);
@@ -201,13 +196,13 @@ void rt_train_tell(const rt_train_hooks *hooks, int64_t epochs, const char *note
 
 rt_status rt_trainer_write_metrics(rt_trainer *t, const rt_train_result *r) {
     rt_json j;
-    rt_run_json_begin(&j, &t->line);
-    rt_json_str(&j, "task", t->regression ? "regression" : "classification");
-    if (t->regression)
-        rt_json_str(&j, "target_transform", rt_warp_name(rt_model_target(t->model)->warp.kind));
-    rt_json_i64(&j, "train_rows", t->train.n);
-    rt_json_i64(&j, "valid_rows", t->valid.n);
-    put_result(&j, r, t->regression ? "regression" : "no validation");
+    rt_run_json_begin(&j, &t->log.line);
+    rt_json_str(&j, "task", t->data.regression ? "regression" : "classification");
+    if (t->data.regression)
+        rt_json_str(&j, "target_transform", rt_warp_name(rt_model_target(t->net.model)->warp.kind));
+    rt_json_i64(&j, "train_rows", t->data.train.n);
+    rt_json_i64(&j, "valid_rows", t->data.valid.n);
+    put_result(&j, r, t->data.regression ? "regression" : "no validation");
     put_kept(t, &j);
     return rt_run_json_end(&j, &t->dir, "metrics.json");
 }
@@ -251,24 +246,24 @@ done:
 
 void rt_trainer_progress(rt_trainer *t, bool epoch_end, const char *note) {
     double now = rt_time_now();
-    if (!t->hooks || !t->hooks->progress || (!epoch_end && !note && now - t->last_progress < PROGRESS_EVERY))
+    if (!t->hooks || !t->hooks->progress || (!epoch_end && !note && now - t->log.last_progress < PROGRESS_EVERY))
         return;
-    t->last_progress = now;
-    double rows = epoch_end ? (double)t->epoch_rows : (double)rows_so_far(t);
-    int64_t all = t->c->epochs * t->nbatches, done = t->at.step - t->first_step;
+    t->log.last_progress = now;
+    double rows = epoch_end ? (double)t->data.epoch_rows : (double)rows_so_far(t);
+    int64_t all = t->c->epochs * t->data.nbatches, done = t->at.step - t->log.first_step;
     rt_progress p = {
         .epoch = t->at.epoch + 1,
         .epochs = t->c->epochs,
         .step = t->at.index,
-        .steps = t->nbatches,
-        .loss = rows > 0 ? rt_mean(rt_trainer_all(t, t->at.loss_sum), t->all) / rows : NAN,
-        .accuracy = rows > 0 && counts_right(t) ? rt_mean(rt_trainer_all(t, t->at.correct), t->all) / rows : NAN,
+        .steps = t->data.nbatches,
+        .loss = rows > 0 ? rt_members_mean(&t->members, t->at.loss_sum) / rows : NAN,
+        .accuracy = rows > 0 && counts_right(t) ? rt_members_mean(&t->members, t->at.correct) / rows : NAN,
         .samples_per_s = rt_trainer_rate(t),
         .seconds = rt_trainer_seconds(t),
-        .seconds_left = done > 0 ? (now - t->started) * (double)(all - t->at.step) / (double)done : NAN,
+        .seconds_left = done > 0 ? (now - t->log.started) * (double)(all - t->at.step) / (double)done : NAN,
         .epoch_end = epoch_end,
-        .valid_loss = epoch_end ? rt_mean(rt_trainer_all(t, t->valid_loss), t->all) : NAN,
-        .valid_accuracy = epoch_end ? rt_mean(rt_trainer_all(t, t->valid_accuracy), t->all) : NAN,
+        .valid_loss = epoch_end ? rt_members_mean(&t->members, t->members.valid_loss) : NAN,
+        .valid_accuracy = epoch_end ? rt_members_mean(&t->members, t->members.valid_accuracy) : NAN,
         .note = note};
     t->hooks->progress(t->hooks->user, &p);
 }

@@ -164,8 +164,11 @@ static void test_rises(void **state) {
         double loss[1], lowest[1] = {0}, kept[1] = {NAN}, last[1] = {0};
         char text[RT_DOUBT_MAX];
         rt_config c = {.seed = 1};
-        rt_trainer t = {
-            .verb = RT_VERB_TRAIN, .c = &c, .all = 1, .members = 1, .losses = last, .nphases = 1, .nbatches = 4, .epoch_rows = 100};
+        rt_trainer t = {.verb = RT_VERB_TRAIN,
+                        .c = &c,
+                        .aim.nphases = 1,
+                        .data = {.nbatches = 4, .epoch_rows = 100},
+                        .members = {.all = 1, .own = 1, .losses = last}};
         t.at = (rt_progress_state){.step = 4, .loss_sum = loss, .lowest = lowest, .kept_loss = kept};
         for (int e = 0; e < 3; e++) {
             t.at.epoch = e;

@@ -1,6 +1,6 @@
 /*
  * test_pairs.c - the pair of teachers (and student members) that a step draws: ordered, never twice the same one, each
- * as likely as the others, and a function of seed and step alone (trainer.c).
+ * as likely as the others, and a function of seed and step alone (teaching.c).
  */
 #include "train/train_int.h"
 #include <math.h>
@@ -11,17 +11,14 @@ enum { TEACHERS = 4, STEPS = 12000 };
 
 static void test_drawing(void **state) {
     (void)state;
-    rt_config c = {.seed = 3};
     rt_teacher teacher = {.members = TEACHERS};
-    rt_trainer t = {.c = &c, .teacher = &teacher};
+    const rt_teaching t = {.teacher = &teacher};
     int count[TEACHERS][TEACHERS] = {{0}}, moved = 0;
     for (int step = 0; step < STEPS; step++) {
         int32_t a[2], again[2], other[2];
-        rt_trainer_pair(&t, step, 0, a);
-        rt_trainer_pair(&t, step, 0, again);
-        c.seed = 4;
-        rt_trainer_pair(&t, step, 0, other);
-        c.seed = 3;
+        rt_teaching_pair(&t, 3, step, 0, a);
+        rt_teaching_pair(&t, 3, step, 0, again);
+        rt_teaching_pair(&t, 4, step, 0, other);
         assert_true(a[0] >= 0 && a[0] < TEACHERS && a[1] >= 0 && a[1] < TEACHERS);
         assert_true(a[0] == again[0] && a[1] == again[1]);
         moved += a[0] != other[0] || a[1] != other[1];
@@ -37,11 +34,10 @@ static void test_drawing(void **state) {
 
 static void test_alone(void **state) {
     (void)state;
-    rt_config c = {.seed = 3};
     rt_teacher teacher = {.members = 1};
-    rt_trainer t = {.c = &c, .teacher = &teacher};
+    const rt_teaching t = {.teacher = &teacher};
     int32_t pair[2];
-    rt_trainer_pair(&t, 7, 0, pair);
+    rt_teaching_pair(&t, 3, 7, 0, pair);
     assert_true(pair[0] == 0 && pair[1] == 0);
 }
 
