@@ -80,7 +80,8 @@ rt_jval rt_jval_find(rt_jval v, const char *path) {
 /* ---- metrics.json ---- */
 
 rt_jval rt_metrics_find(rt_jval top, rt_jval evaluation, const char *path) {
-    const rt_jval sets = rt_jval_get(evaluation, "sets"), from[] = {sets, rt_jval_get(sets, "test"), evaluation};
+    const rt_jval sets = rt_jval_get(evaluation, "sets"),
+                  from[] = {sets, rt_jval_get(sets, "test"), evaluation};
     rt_jval v = NULL;
     if (*path == '/') {
         const char *rest = behind(path + 1, "evaluation");

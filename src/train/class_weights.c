@@ -33,7 +33,8 @@ rt_status rt_class_weights(rt_trainer *t) {
     for (int64_t c = 0; c < k; c++)
         present += count[c] > 0;
     for (int64_t c = 0; c < k; c++)
-        t->data.class_weight[c] = count[c] > 0 ? (double)t->data.labelled.n / ((double)present * (double)count[c]) : 1;
+        t->data.class_weight[c] =
+            count[c] > 0 ? (double)t->data.labelled.n / ((double)present * (double)count[c]) : 1;
     rt_free(count);
     return RT_OK;
 }

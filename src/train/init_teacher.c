@@ -20,13 +20,16 @@ bool rt_trainer_reconstructs(const rt_trainer *t) {
 
 static rt_status reconstruct(rt_trainer *t, float *block, const float *const *teachers,
                              rt_reconstruct_report *report) {
+    const rt_model *model = t->net.model;
+    const rt_teacher *from = t->teach.teacher;
     rt_reconstruct_report_deinit(report);
-    return rt_reconstruct_student(rt_model_student(t->net.model), rt_model_params(t->net.model), block,
-                                  rt_model_params(t->teach.teacher->model), teachers, t->teach.teacher->members, report);
+    return rt_reconstruct_student(rt_model_student(model), rt_model_params(model), block,
+                                  rt_model_params(from->model), teachers, from->members, report);
 }
 
 /* Renumbered copies of the teachers, one after the other in `out`. */
-static rt_status match(rt_trainer *t, rt_params *params, const rt_net *net, float *out) {
+static rt_status match(const rt_trainer *t, rt_params *params, const rt_net *net, float *out) {
+    const float *const *teachers = t->teach.teacher->blocks;
     const int n = t->teach.teacher->members;
     const int64_t floats = rt_params_floats(params);
     rt_symmetry sym = {0};
@@ -38,9 +41,9 @@ static rt_status match(rt_trainer *t, rt_params *params, const rt_net *net, floa
     for (int i = 0; i < n; i++)
         rt_perm_identity(&sym, perms + i * sym.total);
     RT_TRY_GOTO(rt_matcher_create(&m, &sym, params, t->pool));
-    RT_TRY_GOTO(rt_matcher_many(m, t->teach.teacher->blocks, n, false, perms, (uint64_t)t->c->seed, NULL, NULL));
+    RT_TRY_GOTO(rt_matcher_many(m, teachers, n, false, perms, (uint64_t)t->c->seed, NULL, NULL));
     for (int i = 0; i < n; i++)
-        rt_perm_apply(&sym, params, out + i * floats, t->teach.teacher->blocks[i], perms + i * sym.total);
+        rt_perm_apply(&sym, params, out + i * floats, teachers[i], perms + i * sym.total);
 done:
     rt_matcher_destroy(&m);
     rt_free(perms);

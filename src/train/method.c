@@ -98,7 +98,8 @@ static rt_status resolve_teacher(rt_trainer *t, const rt_objective *o) {
     RT_FAIL_IF(reason && said && !c->online_teacher, RT_E_USAGE,
                "%s moves what teachers answer for: they run in each step, not once", reason);
     RT_FAIL_IF(
-        !t->teach.teacher->model && needed && augmented && !said && (o->needs & RT_OBJ_DIRICHLET) == 0, RT_E_USAGE,
+        !t->teach.teacher->model && needed && augmented && !said && (o->needs & RT_OBJ_DIRICHLET) == 0,
+        RT_E_USAGE,
         "--augment: %s are those of the rows as they are, not of what --augment makes of them; "
         "give "
         "the teacher's run, leave --augment out, or say --no-online-teacher to distil them all the same",
@@ -114,7 +115,7 @@ static rt_status resolve_teacher(rt_trainer *t, const rt_objective *o) {
                "weights as they are: one or the other");
     RT_FAIL_IF(rt_trainer_reconstructs(t) && !t->teach.teacher->model, RT_E_USAGE,
                t->teach.teacher->first ? "--init-from-teacher: the teachers are not of one kind"
-                                 : "--init-from-teacher: stored logits have no weights; give the run");
+                                       : "--init-from-teacher: stored logits have no weights; give the run");
     return RT_OK;
 }
 
@@ -356,4 +357,8 @@ double rt_trainer_temperature(const rt_trainer *t, double epoch) {
         epoch = floor(epoch);
     return rt_method_temperature(t->config.temperature, t->config.anneal,
                                  (epoch - (double)p->first) / (double)RT_MAX(p->epochs, 1));
+}
+
+double rt_trainer_last_temperature(const rt_trainer *t, int64_t epoch) {
+    return rt_trainer_temperature(t, rt_train_data_last_step(&t->data, epoch));
 }

@@ -439,7 +439,8 @@ rt_status rt_teacher_diversity(const rt_teacher *t, const rt_subset *rows, int64
         return RT_OK;
     RT_TRY(rt_row_init(&r, (rt_reading){.m = t->members, .k = t->outputs}));
     for (int64_t i = 0; i < n; i++) {
-        (void)rt_row_read(&r, t->logits + rt_subset_row(rows, i) * t->members * t->outputs); /* check_outputs was here */
+        (void)rt_row_read(&r, t->logits + rt_subset_row(rows, i) * t->members *
+                                              t->outputs); /* check_outputs was here */
         sum += r.diversity;
     }
     rt_row_deinit(&r);

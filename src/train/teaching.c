@@ -45,11 +45,13 @@ rt_status rt_teaching_ask(rt_trainer *t) {
         RT_TRY_GOTO(rt_path_expand(&dir, t->c->cache));
     rt_trainer_start_clocks(t);
     rt_trainer_progress(t, false, "asking the teacher");
-    RT_TRY_GOTO(rt_teacher_compute(teacher, t->data.train.part, t->data.hash, dir, t->pool, rt_trainer_stop(t)));
+    RT_TRY_GOTO(
+        rt_teacher_compute(teacher, t->data.train.part, t->data.hash, dir, t->pool, rt_trainer_stop(t)));
     if (t->data.regression)
         rt_teacher_standardise(teacher, rt_model_target(t->net.model));
     else
-        st = rt_teacher_diversity(teacher, rt_train_data_judges(&t->data), DIVERSITY_ROWS, &t->teach.diversity);
+        st = rt_teacher_diversity(teacher, rt_train_data_judges(&t->data), DIVERSITY_ROWS,
+                                  &t->teach.diversity);
 done:
     rt_free(dir);
     return st;

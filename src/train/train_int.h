@@ -229,6 +229,7 @@ const char *rt_aim_kept(const rt_aim *a); /* which weights are kept: "loss", "ac
 rt_status rt_trainer_student(const rt_trainer *t, rt_student_config *s) RT_MUST_CHECK;
 rt_distill_config rt_trainer_what(const rt_trainer *t);
 double rt_trainer_temperature(const rt_trainer *t, double epoch); /* fractional; of this phase */
+double rt_trainer_last_temperature(const rt_trainer *t, int64_t epoch); /* of its last step */
 
 /* ---- rows (trainer_data.c) ---- */
 rt_status rt_train_data_open(rt_train_data *d, rt_config *c) RT_MUST_CHECK;
@@ -236,6 +237,7 @@ rt_status rt_train_data_open(rt_train_data *d, rt_config *c) RT_MUST_CHECK;
 rt_status rt_train_data_split(rt_train_data *d, const rt_config *c, const rt_model *teacher) RT_MUST_CHECK;
 rt_status rt_train_data_batches(rt_train_data *d, const rt_config *c, const rt_perturb *perturb,
                                 int members) RT_MUST_CHECK;
+rt_status rt_train_data_start(rt_train_data *d, const rt_members *m, const rt_progress_state *at) RT_MUST_CHECK;
 /* The next batch of the members, and targets as networks see them. */
 rt_status rt_train_data_next(rt_train_data *d, const rt_target *as, int members, const rt_batch **out) RT_MUST_CHECK;
 void rt_train_data_close(rt_train_data *d);
@@ -264,6 +266,10 @@ rt_status rt_trainer_reconstruct(rt_trainer *t, float *block) RT_MUST_CHECK;
 rt_status rt_trainer_enter(rt_trainer *t, int phase) RT_MUST_CHECK; /* those of a phase, with fresh weights */
 rt_status rt_trainer_grow(rt_trainer *t) RT_MUST_CHECK; /* the next phase, from the weights this one keeps */
 void rt_networks_keep(const rt_networks *n, int member); /* its weights of now */
+/* What a block collapses to becomes network m of what is shipped. */
+rt_status rt_networks_merge(const rt_networks *n, const float *block, int m) RT_MUST_CHECK;
+/* What a network says of a row (rt_predictor_take), into n->row; false: it is not finite. */
+bool rt_networks_read(rt_networks *n, const float *y, int64_t stride);
 void rt_networks_close(rt_networks *n);
 rt_status rt_trainer_validate(rt_trainer *t) RT_MUST_CHECK;
 

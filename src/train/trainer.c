@@ -112,8 +112,7 @@ static rt_status run_steps(rt_trainer *t) {
 static bool out_of_patience(const rt_trainer *t, int m, int64_t epochs) {
     const rt_phase *phase = rt_aim_phase(&t->aim);
     const double since = RT_MAX(t->at.kept_epoch[m], (double)phase->first);
-    return t->c->patience > 0 && rt_aim_last(&t->aim) &&
-           (double)epochs - since >= (double)t->c->patience;
+    return t->c->patience > 0 && rt_aim_last(&t->aim) && (double)epochs - since >= (double)t->c->patience;
 }
 
 static bool all_out_of_patience(const rt_trainer *t) {
@@ -127,14 +126,13 @@ static bool all_out_of_patience(const rt_trainer *t) {
  * So while it falls the newest are kept. */
 static void keep_weights(rt_trainer *t) {
     rt_progress_state *at = &t->at;
-    const double now = rt_trainer_temperature(t, rt_train_data_last_step(&t->data, at->epoch));
+    const double now = rt_trainer_last_temperature(t, at->epoch);
     for (int m = 0; m < t->members.own; m++) {
         double loss = t->members.valid_loss[m], accuracy = t->members.valid_accuracy[m];
         const bool level = t->aim.keep_by_loss || accuracy == at->kept_accuracy[m];
         bool better = at->kept_epoch[m] == 0 || (!t->aim.keep_by_loss && accuracy > at->kept_accuracy[m]) ||
                       (level && loss < at->kept_loss[m]);
-        better = better ||
-                 rt_trainer_temperature(t, rt_train_data_last_step(&t->data, (int64_t)at->kept_epoch[m] - 1)) > now;
+        better = better || rt_trainer_last_temperature(t, (int64_t)at->kept_epoch[m] - 1) > now;
         if (t->aim.keep_best && (!better || out_of_patience(t, m, at->epoch)))
             continue;
         if (t->aim.keep_best)
@@ -150,9 +148,9 @@ static void measure_diversity(rt_trainer *t) {
     if (!t->net.probe)
         return;
     rt_teaching_pair(&t->teach, t->c->seed, t->at.epoch, 1, pair);
-    rt_probe_run(t->net.probe, rt_step_values(t->net.step, 0), t->teach.teacher ? t->teach.teacher->blocks : NULL,
-                 rt_trainer_temperature(t, rt_train_data_last_step(&t->data, t->at.epoch)), pair, t->members.seeds[0],
-                 t->at.epoch);
+    rt_probe_run(t->net.probe, rt_step_values(t->net.step, 0),
+                 t->teach.teacher ? t->teach.teacher->blocks : NULL,
+                 rt_trainer_last_temperature(t, t->at.epoch), pair, t->members.seeds[0], t->at.epoch);
 }
 
 static rt_status run_epoch(rt_trainer *t) {
@@ -205,16 +203,14 @@ static rt_status save_one(rt_trainer *t, const rt_model *model, int m, int membe
 /* The weights to keep of member `member`, and what they collapse to, as networks `m` of the two models; on rank 0 also
  * those of other ranks. */
 static rt_status take_member(rt_trainer *t, int member, int *m) {
-    const bool mine = member >= t->members.team.members.lo && member < t->members.team.members.hi;
-    *m = mine ? member - (int)t->members.team.members.lo : 0;
+    const rt_share own = t->members.team.members;
+    const bool mine = member >= own.lo && member < own.hi;
+    *m = mine ? member - (int)own.lo : 0;
     if (mine && (!t->aim.keep_best || t->at.kept_epoch[*m] == 0))
         rt_networks_keep(&t->net, *m);
     float *w = mine || rt_dist_rank() == 0 ? rt_model_weights(t->net.model, *m) : NULL;
     RT_TRY(rt_member_to_first(w, w, rt_model_floats(t->net.model), t->members.all, member));
-    if (w == NULL || t->net.ship == t->net.model)
-        return RT_OK;
-    return rt_student_merge(rt_model_student(t->net.model), rt_model_params(t->net.model), rt_model_block(t->net.model, *m),
-                            rt_model_params(t->net.ship), rt_model_weights(t->net.ship, *m));
+    return w == NULL || t->net.ship == t->net.model ? RT_OK : rt_networks_merge(&t->net, w, *m);
 }
 
 /* What a student collapses to is the model; what it was before stays beside it, for those who want to look.
@@ -247,7 +243,8 @@ static rt_status save_models(rt_trainer *t) {
         st = rt_alloc(&first[i], (size_t)rt_model_floats(models[i]) * sizeof(float));
     for (int member = 0; member < t->members.all && st == RT_OK; member++) {
         for (int i = 0; i < 2 && member == t->members.team.members.hi; i++)
-            memcpy(first[i], rt_model_weights(models[i], 0), (size_t)rt_model_floats(models[i]) * sizeof(float));
+            memcpy(first[i], rt_model_weights(models[i], 0),
+                   (size_t)rt_model_floats(models[i]) * sizeof(float));
         st = save_member(t, member);
     }
     for (int i = 0; i < 2 && st == RT_OK && t->members.team.members.hi < t->members.all; i++)
@@ -260,16 +257,17 @@ static rt_status save_models(rt_trainer *t) {
 static rt_status finish(rt_trainer *t, rt_train_result *r) {
     RT_TRY(rt_members_gather(&t->members));
     RT_TRY(save_models(t));
-    *r = (rt_train_result){
-        .members = t->members.all,
-        .epochs = t->at.epoch,
-        .steps = t->at.step,
-        .parameters = rt_params_trainable(rt_model_params(t->net.ship)),
-        .seconds = rt_trainer_seconds(t),
-        .samples_per_s = rt_trainer_rate(t),
-        .train_loss = t->at.step > 0 ? rt_members_mean(&t->members, t->at.loss_sum) / (double)t->data.epoch_rows : NAN,
-        .valid_loss = rt_members_mean(&t->members, t->at.kept_loss),
-        .valid_accuracy = rt_members_mean(&t->members, t->at.kept_accuracy)};
+    *r = (rt_train_result){.members = t->members.all,
+                           .epochs = t->at.epoch,
+                           .steps = t->at.step,
+                           .parameters = rt_params_trainable(rt_model_params(t->net.ship)),
+                           .seconds = rt_trainer_seconds(t),
+                           .samples_per_s = rt_trainer_rate(t),
+                           .train_loss = t->at.step > 0 ? rt_members_mean(&t->members, t->at.loss_sum) /
+                                                              (double)t->data.epoch_rows
+                                                        : NAN,
+                           .valid_loss = rt_members_mean(&t->members, t->at.kept_loss),
+                           .valid_accuracy = rt_members_mean(&t->members, t->at.kept_accuracy)};
     r->keep = rt_aim_kept(&t->aim);
     RT_TRY(rt_trainer_doubt(t, r->doubt));
     t->log.doubt = r->doubt;
@@ -381,8 +379,7 @@ static rt_status run(rt_trainer *t, rt_train_result *r) {
     rt_trainer_start_clocks(t);
     RT_TRY(open_files(t, resumed));
     if (t->at.epoch < t->c->epochs)
-        RT_TRY(rt_prefetch_create(&t->data.prefetch, &t->data.batches, t->members.seeds, t->members.own,
-                                  t->at.epoch + (t->at.index == t->data.nbatches), t->at.index % t->data.nbatches));
+        RT_TRY(rt_train_data_start(&t->data, &t->members, &t->at));
     if (t->teach.aux.outside)
         RT_TRY(rt_aux_start(&t->teach.aux, &t->data.batches, t->members.seeds, t->members.own, t->at.step));
     if (resumed)

@@ -37,7 +37,8 @@ static rt_status check_range(const rt_train_data *d, const rt_perturb *perturb) 
     return RT_OK;
 }
 
-rt_status rt_train_data_batches(rt_train_data *d, const rt_config *c, const rt_perturb *perturb, int members) {
+rt_status rt_train_data_batches(rt_train_data *d, const rt_config *c, const rt_perturb *perturb,
+                                int members) {
     size_t targets;
     d->batches.set = &d->train;
     d->batches.row = rt_dataset_row(d->set);
@@ -52,6 +53,12 @@ rt_status rt_train_data_batches(rt_train_data *d, const rt_config *c, const rt_p
     RT_FAIL_IF(!rt_size_mul((size_t)members, (size_t)d->batches.batch, &targets), RT_E_MEMORY,
                "the batch is too large");
     return d->regression ? rt_calloc(&d->target, targets, sizeof *d->target) : RT_OK;
+}
+
+/* An epoch that is through but for its validation is followed by the next. */
+rt_status rt_train_data_start(rt_train_data *d, const rt_members *m, const rt_progress_state *at) {
+    return rt_prefetch_create(&d->prefetch, &d->batches, m->seeds, m->own,
+                              at->epoch + (at->index == d->nbatches), at->index % d->nbatches);
 }
 
 rt_status rt_train_data_next(rt_train_data *d, const rt_target *as, int members, const rt_batch **out) {

@@ -60,13 +60,13 @@ static rt_status end_line(rt_trainer *t, rt_json *j) {
 
 /* How far teachers are from BatchEnsemble form: per kernel the relative error, and the deviation of their
  * ratios from rank one; renumbered teachers also before that. */
-static void put_reconstruction(const rt_trainer *t, rt_json *j) {
-    const rt_reconstruct_report *r = &t->teach.reconstruction;
+static void put_reconstruction(const rt_teaching *g, rt_json *j) {
+    const rt_reconstruct_report *r = &g->reconstruction;
     if (r->layers == 0)
         return;
     rt_json_f64(j, "reconstruction_residual", r->residual);
-    if (t->teach.unmatched.layers > 0)
-        rt_json_f64(j, "reconstruction_residual_unmatched", t->teach.unmatched.residual);
+    if (g->unmatched.layers > 0)
+        rt_json_f64(j, "reconstruction_residual_unmatched", g->unmatched.residual);
     rt_json_array_begin(j, "reconstruction");
     for (int i = 0; i < r->layers; i++) {
         rt_json_object_begin(j, NULL);
@@ -80,13 +80,14 @@ static void put_reconstruction(const rt_trainer *t, rt_json *j) {
 
 /* Which weights, and of which epochs. */
 static void put_kept(const rt_trainer *t, rt_json *j) {
+    const rt_members *of = &t->members;
     rt_json_str(j, "keep", rt_aim_kept(&t->aim));
     rt_json_array_begin(j, "kept");
-    for (int m = 0; m < t->members.all; m++) {
+    for (int m = 0; m < of->all; m++) {
         rt_json_object_begin(j, NULL);
-        rt_json_i64(j, "epoch", (int64_t)rt_members_all(&t->members, t->at.kept_epoch)[m]);
-        put_number(j, "valid_loss", rt_members_all(&t->members, t->at.kept_loss)[m]);
-        put_number(j, "valid_accuracy", rt_members_all(&t->members, t->at.kept_accuracy)[m]);
+        rt_json_i64(j, "epoch", (int64_t)rt_members_all(of, t->at.kept_epoch)[m]);
+        put_number(j, "valid_loss", rt_members_all(of, t->at.kept_loss)[m]);
+        put_number(j, "valid_accuracy", rt_members_all(of, t->at.kept_accuracy)[m]);
         rt_json_object_end(j);
     }
     rt_json_array_end(j);
@@ -98,7 +99,7 @@ rt_status rt_trainer_log_event(rt_trainer *t, const char *event) {
     rt_json_i64(&j, "epoch", t->at.epoch);
     rt_json_str(&j, "retort", RT_VERSION);
     if (strcmp(event, "start") == 0)
-        put_reconstruction(t, &j);
+        put_reconstruction(&t->teach, &j);
     if (strcmp(event, "finished") == 0)
         put_kept(t, &j);
     if (t->log.doubt && *t->log.doubt)
@@ -107,8 +108,8 @@ rt_status rt_trainer_log_event(rt_trainer *t, const char *event) {
 }
 
 /* Of rows without labels nobody knows. */
-static bool counts_right(const rt_trainer *t) {
-    return !t->data.regression && t->data.train.n == t->data.labelled.n;
+static bool counts_right(const rt_train_data *d) {
+    return !d->regression && d->train.n == d->labelled.n;
 }
 
 static void put_diversity(const rt_trainer *t, rt_json *j) {
@@ -122,6 +123,7 @@ static void put_diversity(const rt_trainer *t, rt_json *j) {
 
 /* Called at the end of an epoch, before the counters move on. */
 rt_status rt_trainer_log_epoch(rt_trainer *t) {
+    const rt_members *of = &t->members;
     rt_json j;
     double rows = (double)t->data.epoch_rows;
     begin_line(t, &j, "epoch");
@@ -132,22 +134,22 @@ rt_status rt_trainer_log_epoch(rt_trainer *t) {
         rt_json_i64(&j, "phase", t->aim.phase + 1);
     if (t->verb == RT_VERB_DISTILL)
         rt_json_f64(&j, "temperature", rt_trainer_temperature(t, last));
-    rt_json_f64(&j, "train_loss", rt_members_mean(&t->members, t->at.loss_sum) / rows);
-    if (counts_right(t))
-        rt_json_f64(&j, "train_accuracy", rt_members_mean(&t->members, t->at.correct) / rows);
-    put_number(&j, "valid_loss", rt_members_mean(&t->members, t->members.valid_loss));
-    put_number(&j, "valid_accuracy", rt_members_mean(&t->members, t->members.valid_accuracy));
+    rt_json_f64(&j, "train_loss", rt_members_mean(of, t->at.loss_sum) / rows);
+    if (counts_right(&t->data))
+        rt_json_f64(&j, "train_accuracy", rt_members_mean(of, t->at.correct) / rows);
+    put_number(&j, "valid_loss", rt_members_mean(of, of->valid_loss));
+    put_number(&j, "valid_accuracy", rt_members_mean(of, of->valid_accuracy));
     put_diversity(t, &j);
     rt_json_f64(&j, "samples_per_s", rt_trainer_rate(t));
     rt_json_f64(&j, "seconds", rt_trainer_seconds(t));
     rt_json_array_begin(&j, "members");
-    for (int m = 0; m < t->members.all; m++) {
+    for (int m = 0; m < of->all; m++) {
         rt_json_object_begin(&j, NULL);
-        rt_json_f64(&j, "train_loss", rt_members_all(&t->members, t->at.loss_sum)[m] / rows);
-        if (counts_right(t))
-            rt_json_f64(&j, "train_accuracy", rt_members_all(&t->members, t->at.correct)[m] / rows);
-        put_number(&j, "valid_loss", rt_members_all(&t->members, t->members.valid_loss)[m]);
-        put_number(&j, "valid_accuracy", rt_members_all(&t->members, t->members.valid_accuracy)[m]);
+        rt_json_f64(&j, "train_loss", rt_members_all(of, t->at.loss_sum)[m] / rows);
+        if (counts_right(&t->data))
+            rt_json_f64(&j, "train_accuracy", rt_members_all(of, t->at.correct)[m] / rows);
+        put_number(&j, "valid_loss", rt_members_all(of, of->valid_loss)[m]);
+        put_number(&j, "valid_accuracy", rt_members_all(of, of->valid_accuracy)[m]);
         rt_json_object_end(&j);
     }
     rt_json_array_end(&j);
@@ -245,8 +247,10 @@ done:
 }
 
 void rt_trainer_progress(rt_trainer *t, bool epoch_end, const char *note) {
+    const rt_members *of = &t->members;
     double now = rt_time_now();
-    if (!t->hooks || !t->hooks->progress || (!epoch_end && !note && now - t->log.last_progress < PROGRESS_EVERY))
+    if (!t->hooks || !t->hooks->progress ||
+        (!epoch_end && !note && now - t->log.last_progress < PROGRESS_EVERY))
         return;
     t->log.last_progress = now;
     double rows = epoch_end ? (double)t->data.epoch_rows : (double)rows_so_far(t);
@@ -256,14 +260,14 @@ void rt_trainer_progress(rt_trainer *t, bool epoch_end, const char *note) {
         .epochs = t->c->epochs,
         .step = t->at.index,
         .steps = t->data.nbatches,
-        .loss = rows > 0 ? rt_members_mean(&t->members, t->at.loss_sum) / rows : NAN,
-        .accuracy = rows > 0 && counts_right(t) ? rt_members_mean(&t->members, t->at.correct) / rows : NAN,
+        .loss = rows > 0 ? rt_members_mean(of, t->at.loss_sum) / rows : NAN,
+        .accuracy = rows > 0 && counts_right(&t->data) ? rt_members_mean(of, t->at.correct) / rows : NAN,
         .samples_per_s = rt_trainer_rate(t),
         .seconds = rt_trainer_seconds(t),
         .seconds_left = done > 0 ? (now - t->log.started) * (double)(all - t->at.step) / (double)done : NAN,
         .epoch_end = epoch_end,
-        .valid_loss = epoch_end ? rt_members_mean(&t->members, t->members.valid_loss) : NAN,
-        .valid_accuracy = epoch_end ? rt_members_mean(&t->members, t->members.valid_accuracy) : NAN,
+        .valid_loss = epoch_end ? rt_members_mean(of, of->valid_loss) : NAN,
+        .valid_accuracy = epoch_end ? rt_members_mean(of, of->valid_accuracy) : NAN,
         .note = note};
     t->hooks->progress(t->hooks->user, &p);
 }

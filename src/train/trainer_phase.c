@@ -93,7 +93,8 @@ static rt_status make_step(rt_trainer *t) {
                          .of = t->group ? (int)t->group->whole->members : t->members.all,
                          .first = (int)t->members.team.members.lo,
                          .team = t->members.team.ranks,
-                         .idle = t->group || !t->tells || rt_dist_may_idle(), /* parts of a run may be smaller than the whole */
+                         .idle = t->group || !t->tells ||
+                                 rt_dist_may_idle(), /* parts of a run may be smaller than the whole */
                          .optimiser = c->optimiser,
                          .momentum = c->momentum,
                          .beta1 = c->beta1,
@@ -156,8 +157,8 @@ static rt_status make_probe(rt_trainer *t) {
     const rt_distill_config what = rt_trainer_what(t);
     if (t->data.regression || t->members.team.members.lo > 0)
         return RT_OK; /* it looks at the first member */
-    return rt_probe_create(&t->net.probe, &what, rt_model_own_params(t->net.model), rt_train_data_judges(&t->data),
-                           t->data.batches.row, t->pool);
+    return rt_probe_create(&t->net.probe, &what, rt_model_own_params(t->net.model),
+                           rt_train_data_judges(&t->data), t->data.batches.row, t->pool);
 }
 
 static rt_status make_validation(rt_networks *n, const rt_members *m, int64_t rows, rt_pool *pool) {
@@ -197,7 +198,8 @@ rt_status rt_trainer_enter(rt_trainer *t, int phase) {
     rt_networks *n = &t->net;
     rt_networks_close(n);
     t->aim.phase = phase;
-    RT_TRY(rt_schedule_parse(&n->schedule, c->schedule, c->lr, c->warmup, (double)t->aim.phases[phase].epochs));
+    RT_TRY(
+        rt_schedule_parse(&n->schedule, c->schedule, c->lr, c->warmup, (double)t->aim.phases[phase].epochs));
     rt_older_schedule(t);
     RT_TRY(make_model(t));
     RT_TRY(parse_group_decay(n, c));

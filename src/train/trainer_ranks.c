@@ -28,9 +28,9 @@ rt_status rt_members_open(rt_members *m, rt_progress_state *at, const rt_config 
     RT_TRY(rt_calloc(&m->offset, (size_t)rt_dist_size() + 1, sizeof *m->offset));
     RT_TRY(rt_calloc(&m->correct, own, sizeof *m->correct));
     RT_TRY(rt_calloc(&m->seeds, own, sizeof *m->seeds));
-    double **const rows[RT_MEMBER_NUMBERS] = {&at->loss_sum,   &at->correct,   &at->kept_loss, &at->kept_accuracy,
-                                              &at->kept_epoch, &at->lowest,    &m->lr,         &m->losses,
-                                              &m->valid_loss,  &m->valid_accuracy};
+    double **const rows[RT_MEMBER_NUMBERS] = {
+        &at->loss_sum, &at->correct, &at->kept_loss, &at->kept_accuracy, &at->kept_epoch,
+        &at->lowest,   &m->lr,       &m->losses,     &m->valid_loss,     &m->valid_accuracy};
     for (int64_t i = 0; i < RT_COUNT(rows); i++)
         *rows[i] = m->numbers + i * m->all + m->team.members.lo;
     for (int i = 0; i < m->own; i++) {

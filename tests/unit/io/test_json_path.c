@@ -6,9 +6,11 @@
 #include <string.h>
 
 static const char text[] =
-    "{\"seconds\": 7, \"average\": {\"scores\": {\"test\": {\"accuracy\": 0.5, \"interval\": {\"accuracy\": [0.4, 0.6]}}}},"
+    "{\"seconds\": 7, \"average\": {\"scores\": {\"test\": {\"accuracy\": 0.5, \"interval\": {\"accuracy\": "
+    "[0.4, 0.6]}}}},"
     " \"evaluation\": {\"flops\": 12, \"sets\": {"
-    "   \"test\": {\"nll\": 0.25, \"nll_reason\": \"no\", \"temperature\": null, \"temperature_reason\": \"why\","
+    "   \"test\": {\"nll\": 0.25, \"nll_reason\": \"no\", \"temperature\": null, \"temperature_reason\": "
+    "\"why\","
     "            \"interval\": {\"nll\": [0.2, 0.3]}, \"confusion\": [[1, 2], [3, 4]]},"
     "   \"ood:a\": {\"auroc\": {\"entropy\": null}},"
     "   \"ood:a.csv\": {\"auroc\": {\"entropy\": 0.75}, \"interval\": {\"auroc_entropy\": [0.7, 0.8]}},"
@@ -45,8 +47,13 @@ static void test_places(void **state) {
     assert_ptr_equal(rt_jval_find(root, ""), root);
     const rt_jval null = rt_jval_find(root, "evaluation/sets/ood:a/auroc/entropy");
     assert_true(null && rt_jval_is_null(null) && rt_jval_is_null(NULL) && !rt_jval_is_null(root));
-    static const char *const absent[] = {"second",   "seconds.0", "evaluation/sets/te", "evaluation.sets.test.confusion.2",
-                                         "/seconds", "evaluation.sets.test.confusion.x", "evaluation.sets.test.confusion.-1"};
+    static const char *const absent[] = {"second",
+                                         "seconds.0",
+                                         "evaluation/sets/te",
+                                         "evaluation.sets.test.confusion.2",
+                                         "/seconds",
+                                         "evaluation.sets.test.confusion.x",
+                                         "evaluation.sets.test.confusion.-1"};
     for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
         assert_null(rt_jval_find(root, absent[i]));
     assert_null(rt_jval_find(NULL, "seconds"));
@@ -81,7 +88,11 @@ static void test_every_place(void **state) {
 static void test_metrics(void **state) {
     (void)state;
     const rt_jval top = rt_jdoc_root(doc), evaluation = rt_jval_get(top, "evaluation");
-    static const char *const nll[] = {"nll", "test.nll", "test/nll", "sets.test.nll", "/evaluation.sets.test.nll",
+    static const char *const nll[] = {"nll",
+                                      "test.nll",
+                                      "test/nll",
+                                      "sets.test.nll",
+                                      "/evaluation.sets.test.nll",
                                       "/evaluation/sets/test/nll"};
     double v, lo, hi;
     for (size_t i = 0; i < sizeof nll / sizeof *nll; i++) {
