@@ -95,36 +95,37 @@ static rt_status resolve_teacher(rt_trainer *t, const rt_objective *o) {
         return RT_OK;
     }
     RT_TRY(rt_teacher_open(&t->teach.teacher, c->teacher, rt_config_v3(c)));
+    const rt_teacher *teacher = t->teach.teacher;
     RT_FAIL_IF(reason && said && !c->online_teacher, RT_E_USAGE,
                "%s moves what teachers answer for: they run in each step, not once", reason);
     RT_FAIL_IF(
-        !t->teach.teacher->model && needed && augmented && !said && (o->needs & RT_OBJ_DIRICHLET) == 0,
-        RT_E_USAGE,
+        !teacher->model && needed && augmented && !said && (o->needs & RT_OBJ_DIRICHLET) == 0, RT_E_USAGE,
         "--augment: %s are those of the rows as they are, not of what --augment makes of them; "
         "give "
         "the teacher's run, leave --augment out, or say --no-online-teacher to distil them all the same",
-        t->teach.teacher->first ? "outputs of teachers of several kinds" : "stored outputs");
+        teacher->first ? "outputs of teachers of several kinds" : "stored outputs");
     if (!said)
         c->online_teacher =
-            reason || (needed && augmented && t->teach.teacher->model && (o->needs & RT_OBJ_DIRICHLET) == 0);
+            reason || (needed && augmented && teacher->model && (o->needs & RT_OBJ_DIRICHLET) == 0);
     if (c->online_teacher)
-        RT_TRY(rt_teacher_check_online(t->teach.teacher, reason ? reason : "--online-teacher"));
+        RT_TRY(rt_teacher_check_online(teacher, reason ? reason : "--online-teacher"));
     RT_FAIL_IF(strcmp(c->init_from_teacher, "match") == 0 && c->teacher_pull > 0, RT_E_USAGE,
                "--init-from-teacher match renumbers what the student starts from, --teacher-pull leads to "
                "the teachers' "
                "weights as they are: one or the other");
-    RT_FAIL_IF(rt_trainer_reconstructs(t) && !t->teach.teacher->model, RT_E_USAGE,
-               t->teach.teacher->first ? "--init-from-teacher: the teachers are not of one kind"
-                                       : "--init-from-teacher: stored logits have no weights; give the run");
+    RT_FAIL_IF(rt_trainer_reconstructs(t) && !teacher->model, RT_E_USAGE,
+               teacher->first ? "--init-from-teacher: the teachers are not of one kind"
+                              : "--init-from-teacher: stored logits have no weights; give the run");
     return RT_OK;
 }
 
 /* Without a word about it, the student is built like its teacher. */
 static void resolve_arch(rt_trainer *t) {
     rt_config *c = &t->config;
-    if (c->arch || !t->teach.teacher || !t->teach.teacher->model)
+    const rt_teacher *teacher = t->teach.teacher;
+    if (c->arch || !teacher || !teacher->model)
         return;
-    const rt_arch_config *a = rt_net_config(rt_model_net(t->teach.teacher->model));
+    const rt_arch_config *a = rt_net_config(rt_model_net(teacher->model));
     c->arch = a->spec;
     if (a->activation && !rt_config_is_set(c, "activation"))
         c->activation = a->activation;
@@ -319,6 +320,7 @@ rt_status rt_trainer_student(const rt_trainer *t, rt_student_config *s) {
 rt_distill_config rt_trainer_what(const rt_trainer *t) {
     const rt_phase *p = rt_aim_phase(&t->aim);
     const rt_config *c = &t->config;
+    const rt_teacher *teacher = t->teach.teacher;
     /* a single head has no pair to compare */
     const bool alone =
         !rt_aim_last(&t->aim) && t->aim.perturb && (t->aim.perturb->needs & RT_NEEDS_STUDENT_PAIR) != 0;
@@ -338,12 +340,12 @@ rt_distill_config rt_trainer_what(const rt_trainer *t) {
                                        .ae_per_sample = c->ae_per_sample,
                                        .prior_beta = c->prior_beta,
                                        .ood_weight = c->ood_weight}};
-    if (t->teach.teacher && ((p->objective->needs & RT_OBJ_TEACHER) != 0 || c->online_teacher)) {
-        w.teachers = t->teach.teacher->members;
+    if (teacher && ((p->objective->needs & RT_OBJ_TEACHER) != 0 || c->online_teacher)) {
+        w.teachers = teacher->members;
         w.teacher_pull = rt_aim_last(&t->aim) ? c->teacher_pull : 0;
         if (c->online_teacher) {
-            w.teacher_net = rt_model_net(t->teach.teacher->model);
-            w.teacher_params = rt_model_params(t->teach.teacher->model);
+            w.teacher_net = rt_model_net(teacher->model);
+            w.teacher_params = rt_model_params(teacher->model);
         }
     }
     return w;
