@@ -55,6 +55,7 @@ struct cli_verb {
     const char *args; /* "RUN..." */
     int min_args, max_args;
     bool stops; /* looks at the stop flag: signals end it in good order */
+    bool ranks; /* several can share its work */
     rt_status (*run)(rt_cli *c);
     const char *summary, *example; /* one line each */
     const char *about;             /* paragraphs */

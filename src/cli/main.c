@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 static const cli_verb verbs[] = {
-#define RT_CLI_VERB(name, bit, args, fewest, most, stops, summary, example, about, examples)                 \
-    {#name, bit, args, fewest, most, stops, cli_cmd_##name, summary, example, about, examples},
+#define RT_CLI_VERB(name, bit, args, fewest, most, stops, ranks, summary, example, about, examples)          \
+    {#name, bit, args, fewest, most, stops, ranks, cli_cmd_##name, summary, example, about, examples},
 #include "cli/verbs.def"
 #undef RT_CLI_VERB
 };
@@ -110,14 +110,13 @@ static void say_alarm(const char *line) {
 /* One of several that a launcher started: all of one version, on processors that compute alike. */
 static rt_status join_ranks(rt_cli *c) {
     static const char *const isa[] = {"none", "plain", "avx2", "avx512"};
-    const unsigned spread = RT_VERB_TRAIN | RT_VERB_DISTILL | RT_VERB_AVERAGE | RT_VERB_EVAL | RT_VERB_RECIPE | RT_VERB_BENCH;
     RT_TRY(rt_dist_start(c->config.rank_timeout, say_alarm, cli_signals_stop));
     if (rt_dist_size() < 2)
         return RT_OK;
     RT_TRY(rt_dist_same(RT_VERSION, RT_E_USAGE, "retort", "all ranks must run the same version"));
     RT_TRY(rt_dist_same(isa[rt_cpu_isa()], RT_E_USAGE, "the instruction set",
                         "ranks of different processors round differently; lower the others with RETORT_ISA"));
-    RT_FAIL_IF(!(c->verb->bit & spread), RT_E_USAGE, "retort %s works on one rank; a launcher started %d", c->verb->name,
+    RT_FAIL_IF(!c->verb->ranks, RT_E_USAGE, "retort %s works on one rank; a launcher started %d", c->verb->name,
                rt_dist_size());
     return RT_OK;
 }
