@@ -156,12 +156,14 @@ static rt_status check_requirements(const eval_call *e) {
 
 /* ---- the verb ---- */
 
-static rt_table_format format_of(const char *name) {
-    return name == NULL                    ? RT_TABLE_TEXT
-           : strcmp(name, "csv") == 0      ? RT_TABLE_CSV
-           : strcmp(name, "markdown") == 0 ? RT_TABLE_MARKDOWN
-           : strcmp(name, "latex") == 0    ? RT_TABLE_LATEX
-                                           : RT_TABLE_TEXT;
+static rt_status find_format(const char *name, rt_table_format *out) {
+    static const char *const names[] = {"table", "csv", "markdown", "latex"};
+    static const rt_table_format formats[] = {RT_TABLE_TEXT, RT_TABLE_CSV, RT_TABLE_MARKDOWN, RT_TABLE_LATEX};
+    const int64_t i = name ? rt_str_find(name, names, RT_COUNT(names)) : 0;
+    if (i < 0)
+        RT_FAIL_UNKNOWN(RT_E_USAGE, name, names, RT_COUNT(names), "--format: unknown");
+    *out = formats[i];
+    return RT_OK;
 }
 
 static rt_status assess(eval_call *e, rt_pool *pool) {
@@ -185,16 +187,13 @@ static rt_status assess(eval_call *e, rt_pool *pool) {
 }
 
 rt_status cli_cmd_eval(rt_cli *c) {
-    eval_call e = {
-        .c = c, .n = c->nargs, .format = format_of(c->config.format), .progress = {.term = &c->term}};
+    eval_call e = {.c = c, .n = c->nargs, .progress = {.term = &c->term}};
     rt_pool *pool = NULL;
     rt_table_format ignored;
     bool json;
     rt_status st;
     RT_TRY_GOTO(cli_require(c, "data", c->config.data));
-    if (c->config.format && strcmp(c->config.format, "onnx") == 0)
-        RT_FAIL_GOTO(RT_E_USAGE,
-                     "--format onnx is for 'retort export'; tables are table, csv, markdown or latex");
+    RT_TRY_GOTO(find_format(c->config.format, &e.format));
     RT_TRY_GOTO(parse_requirements(&e));
     RT_TRY_GOTO(rt_metrics_check(c->config.metrics));
     if (c->config.out)

@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "distill/distill.h"
 #include "distort/distort.h"
+#include "export/export.h"
 #include "kern/kern.h"
 #include "perturb/perturb.h"
 #include <stdio.h>
@@ -201,6 +202,12 @@ void cli_verb_forms(const cli_verb *v, cli_form_fn fn, void *user) {
         int n = rt_average_method_list(&list);
         for (int i = 0; i < n; i++)
             fn(user, "Methods of average", list[i].name, list[i].meaning);
+    }
+    if (v->bit & RT_VERB_EXPORT) {
+        const rt_export_format *list;
+        int n = rt_export_list(&list);
+        for (int i = 0; i < n; i++)
+            fn(user, "Formats of export", list[i].name, list[i].meaning);
     }
     if (knows(v, "arch")) {
         const rt_arch_info *archs;
