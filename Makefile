@@ -40,6 +40,7 @@ check-long: check
 	@tools/check_ranks $(BUILD)
 	@tools/check_clang
 	@tools/check_mutations
+	@tools/check_toys
 
 bench:
 	@tools/deps oracle
