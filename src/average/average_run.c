@@ -1,8 +1,8 @@
 /*
  * average_run.c - the verb `average`: models in, one run out.
  *
- *     open and compare -> method (average_methods.def) -> repair -> statistics of BN -> scores, diagnostics
- * -> files
+ *     open and compare -> method (average_methods.def) -> repair -> statistics of BN
+ *         -> scores, diagnostics -> files
  *
  * The run has config.yaml, model.safetensors (a plain network of the models' architecture), pictures/ and,
  * last, metrics.json. The same models, data and seed give the same bytes of weights.

@@ -208,9 +208,10 @@ rt_status rt_dataset_write_csv(const rt_dataset *d, const rt_part *p, const char
  * Rows with the shape, task and classes of d, written as the form of `to` says, so that the same text is
  * (part of) a SPEC that reads them back:
  *
- *     FILE.csv                   a table                        idx:DIR       files as of MNIST: bytes, 256
- * classes [npy:]X.npy,Y.npy          two arrays                     images:DIR    PNG files, a folder per
- * class
+ *     FILE.csv               a table
+ *     [npy:]X.npy,Y.npy      two arrays
+ *     idx:DIR                files as of MNIST: bytes, 256 classes
+ *     images:DIR             PNG files, a folder per class
  *
  * The first two take one part; a directory takes two, or one of them (the other NULL).
  */

@@ -1,8 +1,10 @@
 /*
  * dataset_cifar.c - CIFAR-10 and CIFAR-100 in their binary version.
  *
- *     CIFAR-10   records of 3073 bytes: label | 1024 red | 1024 green | 1024 blue data_batch_1..5.bin,
- * test_batch.bin CIFAR-100  records of 3074 bytes: coarse label | fine label | pixels train.bin, test.bin
+ *     CIFAR-10   records of 3073 bytes: label | 1024 red | 1024 green | 1024 blue
+ *                data_batch_1..5.bin, test_batch.bin
+ *     CIFAR-100  records of 3074 bytes: coarse label | fine label | pixels
+ *                train.bin, test.bin
  *
  * Files may be packed (.xz, .gz); unpacking is the slow part, so files are read by several threads. A path to
  * one file, or a directory with one *.bin file of other name, is a set with one part (SVHN and other 32 x 32

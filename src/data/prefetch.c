@@ -1,8 +1,8 @@
 /*
  * prefetch.c - one background thread prepares the next batches while the network works on this one.
  *
- *     ring of 3:   [ in use ] [ ready ] [ being filled ]      taken <= made, made - taken <= 2 while one is
- * in use
+ *     ring of 3:   [ in use ] [ ready ] [ being filled ]
+ *     taken <= made, made - taken <= 2 while one is in use
  *
  * The content of a batch does not depend on when it was made, so the thread changes nothing but the time. All
  * memory is allocated at creation. Each member has its own order of the epoch; the thread makes the orders

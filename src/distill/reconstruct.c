@@ -1,8 +1,8 @@
 /*
  * reconstruct.c - M trained networks rewritten as one BatchEnsemble (Mariet et al. 2021): per kernel
  *
- *     minimise over W0, r, s:   E = sum_m sum_{o,i,k} (W0_oik s_mo r_mi - W_m,oik)^2        k runs over the
- * window of a convolution
+ *     minimise over W0, r, s:   E = sum_m sum_{o,i,k} (W0_oik s_mo r_mi - W_m,oik)^2
+ *     k runs over the window of a convolution
  *
  * E is quadratic in each of r, s, W0 with the other two fixed, and every number of a block has an equation of
  * its own:

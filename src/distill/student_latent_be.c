@@ -5,8 +5,8 @@
  * weights get the mean gradient (1/M) sum_m; the factors get their member's full gradient, i.e. M times what
  * the mean gives them. After training the members collapse to
  *
- *     W = theta o (1/M) sum_m s_m r_m^T          b = (1/M) sum_m b_m, the effective member biases: b o mean_m
- * s_m
+ *     W = theta o (1/M) sum_m s_m r_m^T
+ *     b = (1/M) sum_m b_m, the effective member biases: b o mean_m s_m
  *
  * the exact mean of member weights (Eq. 5), or, with product_of_means, theta o (mean s)(mean r)^T as the
  * authors' code evaluates. BN is shared already.

@@ -2,8 +2,8 @@
  * teacher_pull.c - a penalty that pulls the members' weights to those of their teachers (Mariet et al. 2021,
  * App. B.2):
  *
- *     (1 / (M N)) sum over kernels and members m of || W0 o s_m r_m^T - W_m ||^2        N entries in all
- * kernels
+ *     (1 / (M N)) sum over kernels and members m of || W0 o s_m r_m^T - W_m ||^2
+ *     N entries in all kernels
  *
  * W0 o s r^T is spelled with operations on whole parameters: r scales axis 1 as channels do, s is expanded
  * over the rows. A student without factors (one member) is pulled as it is. Teachers' weights have no

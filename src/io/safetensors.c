@@ -2,8 +2,8 @@
  * safetensors.c - named tensors in one file, as PyTorch, JAX and Hugging Face read and write them.
  *
  *     u64 little-endian N | N bytes of JSON | tensor bytes
- *     {"__metadata__": {"key": "text", ...}, "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0,
- * 24]}, ...}
+ *     {"__metadata__": {"key": "text", ...},
+ *      "name": {"dtype": "F32", "shape": [2, 3], "data_offsets": [0, 24]}, ...}
  *
  * Offsets count from the end of the header. Every byte behind the header belongs to exactly one tensor:
  * holes, overlaps and trailing bytes are refused, because a file with hidden parts, or a small file that

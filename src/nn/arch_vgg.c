@@ -1,8 +1,9 @@
 /*
  * arch_vgg.c - vgg16 as Malinin et al. (2020) train it on small images.
  *
- *     13 x [conv 3x3 + bias, BN, LeakyReLU 0.2, dropout max(p - 0.3, 0.2)], a 2x2 max-pool after numbers 2,
- * 4, 7, 10, 13 average over what is left of the map, dense 2048, 2048 (LeakyReLU 0.2, dropout p), dense K
+ *     13 x [conv 3x3 + bias, BN, LeakyReLU 0.2, dropout max(p - 0.3, 0.2)],
+ *     a 2x2 max-pool after numbers 2, 4, 7, 10, 13,
+ *     average over what is left of the map, dense 2048, 2048 (LeakyReLU 0.2, dropout p), dense K
  *
  * The original replicates the 1x1 map of a 32x32 image to 7x7; a dense layer on 49 equal copies is a dense
  * layer on one, so the first dense layer is 512 wide (its 49 equal columns move alike: the rate of that layer is

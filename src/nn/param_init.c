@@ -6,7 +6,9 @@
  * declaration does not matter.
  *
  *     TORCH    U(-a, a), a = 1 / sqrt(fan_in): what nn.Linear and nn.Conv2d do, weights and biases alike
- * (kaiming_uniform with a = sqrt 5) HE       N(0, 2 / fan)         He et al. 2015 GAIN1    N(0, 1 / fan_in)
+ *              (kaiming_uniform with a = sqrt 5)
+ *     HE       N(0, 2 / fan), He et al. 2015
+ *     GAIN1    N(0, 1 / fan_in)
  *     GLOROT   U(-a, a), a = sqrt(6 / (fan_in + fan_out))
  */
 #include "base/rng.h"

@@ -6,8 +6,8 @@
  * unaligned head; the gaps are zero in every block and stay so, because a zero weight with a zero gradient
  * is left alone by every optimiser.
  *
- *     block  |weight 0 .......|0|bias 0 ...|0 0|weight 1 ........|      offset[i+1] = round up(offset[i] +
- * count[i], 16)
+ *     block  |weight 0 .......|0|bias 0 ...|0 0|weight 1 ........|
+ *     offset[i+1] = round up(offset[i] + count[i], 16)
  */
 #include "base/alloc.h"
 #include "base/map.h"

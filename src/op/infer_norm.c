@@ -1,9 +1,9 @@
 /*
  * infer_norm.c - shape rules of batch normalisation in pieces.
  *
- *     BN_STATS x -> (2, MC) f64     BN_COEF stats, gamma, beta -> (4, MC)     BN_APPLY x, coef -> y
- *     BN_GSTATS dy, x, coef -> (2, MC) f64   BN_GCOEF gstats, coef, gamma -> (3, MC)   BN_GAPPLY dy, x, gcoef
- * -> dx
+ *     BN_STATS   x -> (2, MC) f64              BN_GSTATS  dy, x, coef -> (2, MC) f64
+ *     BN_COEF    stats, gamma, beta -> (4, MC) BN_GCOEF   gstats, coef, gamma -> (3, MC)
+ *     BN_APPLY   x, coef -> y                  BN_GAPPLY  dy, x, gcoef -> dx
  *
  * M = attr.members (1 if 0) sets of statistics, group-major. Sums are f64 because they cross slices and
  * cancel in E[x^2] - E[x]^2. The element count attr.n is of the full batch and therefore not comparable with

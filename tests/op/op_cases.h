@@ -7,13 +7,14 @@
  * and matrices have lists of their own. Operands are filled by a rule that keeps away from kinks (0, the
  * limits of CLIP), poles and ties.
  *
- *     X  batched (g n, c[, h, w])      P the same, positive           Q the same, rows are distributions
- *     J  the same in i32               O one group (n, c[, h, w])     G global (n, c)           B global (g,
- * n, c) S  global scalar                 C global (c)                   M global (g, c)           V global
- * (c[, h, w]) R  batched (g n)                 L labels (g n) below c         I index below g E  batched (g
- * n, c) with 4-D dimensions D  f64 statistics (2, k)         K coefficients (4, k)          k gradient
- * coefficients (3, k) U  gamma, beta: (c)               p global (c), positive         k = c, or g c if the
- * form has a set per group       W global (c, c, 3, 3), weights
+ *     X  batched (g n, c[, h, w])       P  the same, positive         Q  the same, rows are distributions
+ *     J  the same in i32                O  one group (n, c[, h, w])   E  batched (g n, c), with 4-D dimensions
+ *     R  batched (g n)                  L  labels (g n) below c       I  index below g
+ *     S  global scalar                  C  global (c)                 p  the same, positive
+ *     G  global (n, c)                  M  global (g, c)              B  global (g, n, c)
+ *     V  global (c[, h, w])             W  global (c, c, 3, 3)        A  global (c, c)
+ *     D  f64 statistics (2, k)          K  coefficients (4, k)        k  gradient coefficients (3, k)
+ *     U  gamma, beta: (c)               with k = c, or g c if the form has a set per group
  */
 #ifndef RT_TESTS_OP_CASES_H
 #define RT_TESTS_OP_CASES_H

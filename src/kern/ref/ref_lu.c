@@ -1,8 +1,9 @@
 /*
  * ref_lu.c - LU with partial pivoting, in double, and the scratch it needs.
  *
- *     P A = L U,  L unit lower, U upper, both in A's place.   A x = b: L y = P b, U x = y.   A^T x = b: U^T z
- * = b, L^T P x = z.
+ *     P A = L U,  L unit lower, U upper, both in A's place
+ *     A x = b:    L y = P b, U x = y
+ *     A^T x = b:  U^T z = b, L^T P x = z
  *
  * Matrices of permutation layers are a few hundred rows at most where the reference is used; no blocking.
  */
