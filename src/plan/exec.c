@@ -1,9 +1,9 @@
 /*
  * exec.c - running plans.
  *
- * A run is: prologue, then for each phase all slices (in any order, on any worker) and the section that
+ * A run is: prologue, then for each lap all slices (in any order, on any worker) and the section that
  * completes their sums. When there are at least as many members as workers, each worker takes whole members
- * and nobody waits for anybody; otherwise workers share the slices of a phase and meet at its end. Both
+ * and nobody waits for anybody; otherwise workers share the slices of a lap and meet at its end. Both
  * ways give the same bits: a slice is computed by one thread, sums over slices follow a fixed tree. So they do if
  * ranks share the slices (exec_ranks.c).
  */
@@ -256,8 +256,8 @@ bool rt_exec_is_cut(const rt_exec *e) {
     return atomic_load_explicit(&e->cut, memory_order_relaxed);
 }
 
-static void run_phase(rt_exec *e, int phase, spot at, const rt_run *run, int worker) {
-    const rt_actions *l = &e->p->slice_actions[phase];
+static void run_lap(rt_exec *e, int lap, spot at, const rt_run *run, int worker) {
+    const rt_actions *l = &e->p->slice_actions[lap];
     for (int64_t i = 0; i < l->n && !is_cut(e, run); i++) {
         const rt_action *a = &l->a[i];
         const double start = clock_start(run);
@@ -336,7 +336,7 @@ static void kept_end(rt_exec *e) {
 typedef struct runs {
     rt_exec *const *e;
     const rt_run *run;
-    int n, phase;
+    int n, lap;
     /* sharing a section */
     const rt_actions *list;
     int64_t lo, hi;
@@ -352,9 +352,9 @@ void rt_exec_run_here(rt_exec *e, const rt_run *run, int worker) {
     }
     for (int64_t i = p->nkept; i < p->prologue.n; i++)
         run_global(e, &p->prologue.a[i], run, worker);
-    for (int ph = 0; ph < p->phases; ph++) {
+    for (int ph = 0; ph < p->laps; ph++) {
         for (int64_t s = 0; s < p->slices; s++)
-            run_phase(e, ph, spot_of(e, s, 0), run, worker);
+            run_lap(e, ph, spot_of(e, s, 0), run, worker);
         for (int64_t i = 0; i < p->section[ph].n && !rt_exec_is_cut(e); i++)
             run_global(e, &p->section[ph].a[i], run, worker);
     }
@@ -368,7 +368,7 @@ static void whole_member(void *ctx, int64_t job, int worker) {
 /* ---- members whose slices are shared by all workers ---- */
 static void one_slice(void *ctx, int64_t job, int worker) {
     const runs *r = ctx;
-    run_phase(r->e[0], r->phase, spot_of(r->e[0], r->e[0]->slices.lo + job, worker), r->run, worker);
+    run_lap(r->e[0], r->lap, spot_of(r->e[0], r->e[0]->slices.lo + job, worker), r->run, worker);
 }
 
 static void one_action(void *ctx, int64_t job, int worker) {
@@ -447,11 +447,11 @@ static void shared_member(rt_exec *e, const rt_run *run, rt_pool *pool) {
     atomic_store(&e->cut, false);
     shared_kept(e, run, pool);
     shared_prologue(e, run, p->nkept, p->prologue.n, pool);
-    for (r.phase = 0; r.phase < p->phases; r.phase++) {
+    for (r.lap = 0; r.lap < p->laps; r.lap++) {
         rt_pool_run(pool, one_slice, &r, e->slices.hi - e->slices.lo);
         if (rt_exec_is_cut(e))
             return;
-        shared_section(&r, &p->section[r.phase], pool);
+        shared_section(&r, &p->section[r.lap], pool);
     }
     if (e->ranks)
         rt_exec_ranks_rows(e);

@@ -102,7 +102,7 @@ static size_t room_for(const rt_exec_ranks *x, size_t bytes) {
 
 static rt_status make_memory(rt_exec_ranks *x, const rt_plan *p) {
     int64_t most = 0;
-    for (int ph = 0; ph < p->phases; ph++)
+    for (int ph = 0; ph < p->laps; ph++)
         for (int64_t lo = 0; lo < p->section[ph].n;) {
             const rt_actions *l = &p->section[ph];
             const int64_t hi = group_end(l, lo);
@@ -298,7 +298,7 @@ void rt_exec_ranks_rows(rt_exec *e) {
     rt_exec_ranks *x = e->ranks;
     const rt_plan *p = e->p;
     rt_status st = RT_OK;
-    for (int ph = 0; ph < p->phases; ph++)
+    for (int ph = 0; ph < p->laps; ph++)
         for (int64_t i = 0; i < p->slice_actions[ph].n && st == RT_OK; i++) {
             const rt_action *a = &p->slice_actions[ph].a[i];
             if (a->kind != RT_ACT_EMIT || e->output[a->index] == NULL)

@@ -1,10 +1,10 @@
 /*
- * pass_join.c - two steps of a phase that share operands become one action.
+ * pass_join.c - two steps of a lap that share operands become one action.
  *
  * Both gradients of a convolution, bwd_weights(x, dy) and bwd_data(dy, w), load dy through the same chain, and the
  * second reads x, too, for its mask and its sums. A kernel that can solve two such problems in one sweep says so
  * (rt_kern.joins). The earlier step is then put off until the later one, which is allowed if its result is a sum
- * over the batch: those are read when the phase is over. Both have their kernels and their states; no number
+ * over the batch: those are read when the lap is over. Both have their kernels and their states; no number
  * changes.
  */
 #include "plan/plan_int.h"
@@ -46,7 +46,7 @@ static void join(const rt_plan *p, rt_pstep *s, const rt_actions *l, int64_t bef
 
 rt_status rt_pass_join(rt_compile *k) {
     rt_plan *p = k->p;
-    for (int ph = 0; ph < p->phases; ph++) {
+    for (int ph = 0; ph < p->laps; ph++) {
         rt_actions *l = &p->slice_actions[ph];
         for (int64_t i = 0; i < l->n; i++) {
             rt_pstep *s = step_of(p, &l->a[i]);

@@ -8,7 +8,7 @@
  * prologue makes from parameters alone lies apart, each value for itself: it is kept, so that inference need not
  * make it again, and several execs can share it.
  *
- *     moments: prologue 0 | phase 0: one per action | section 0: one | phase 1 ...
+ *     moments: prologue 0 | lap 0: one per action | section 0: one | lap 1 ...
  */
 #include "base/alloc.h"
 #include "base/size.h"
@@ -145,7 +145,7 @@ static void lifetimes(mem *m) {
     int64_t t = 1;
     for (int64_t i = 0; i < p->prologue.n; i++)
         visit(m, &p->prologue.a[i], 0, true);
-    for (int ph = 0; ph < p->phases; ph++) {
+    for (int ph = 0; ph < p->laps; ph++) {
         for (int64_t i = 0; i < p->slice_actions[ph].n; i++)
             visit(m, &p->slice_actions[ph].a[i], t++, false);
         for (int64_t i = 0; i < p->section[ph].n; i++)
@@ -159,7 +159,7 @@ static void lifetimes(mem *m) {
 static void in_place(mem *m) {
     rt_plan *p = m->p;
     int64_t t = 1;
-    for (int ph = 0; ph < p->phases; ph++, t++)
+    for (int ph = 0; ph < p->laps; ph++, t++)
         for (int64_t i = 0; i < p->slice_actions[ph].n; i++, t++) {
             const rt_action *a = &p->slice_actions[ph].a[i];
             if (a->kind != RT_ACT_STEP)
@@ -377,7 +377,7 @@ rt_status rt_pass_memory(rt_compile *k) {
     RT_TRY_GOTO(place(&m, RT_PLACE_KEPT, reuse, &p->kept_bytes));
     RT_TRY_GOTO(constants(&m));
     resolve(&m, &p->prologue);
-    for (int i = 0; i < p->phases; i++) {
+    for (int i = 0; i < p->laps; i++) {
         resolve(&m, &p->slice_actions[i]);
         resolve(&m, &p->section[i]);
     }

@@ -1,16 +1,16 @@
 /*
  * pass_schedule.c - when each node runs.
  *
- * A slice step can run in phase p when the global values it reads were finished in a section before p. A
- * sum over the batch has its parts made in a phase and is completed in the section after it. So for a slice
+ * A slice step can run in lap p when the global values it reads were finished in a section before p. A
+ * sum over the batch has its parts made in a lap and is completed in the section after it. So for a slice
  * step, and likewise for the section of a global one,
  *
- *     phase(v) = max over operands x:  batched: phase(x)    global: section(x) + 1    leaf: 0
+ *     lap(v) = max over operands x:  batched: lap(x)    global: section(x) + 1    leaf: 0
  *
  * Global work is then moved to the latest section that still serves its readers: gradients and running
  * statistics end up together in the last section, which all workers share, and only batch statistics make
  * workers wait (switched off, everything runs as early as it can). What depends on parameters and feeds
- * alone is the prologue (section -1). Second copies made by remat run in the phase of their first reader. The
+ * alone is the prologue (section -1). Second copies made by remat run in the lap of their first reader. The
  * part of a single slice is the sum: then there is nothing to complete.
  */
 #include "base/alloc.h"
@@ -29,7 +29,7 @@ static bool is_recomputed(const rt_node *d) {
     return d->op == RT_OP_CHAIN && d->chain->step[0].attr.n == 1;
 }
 
-static void earliest(const rt_graph *g, rt_vinfo *vi, int *phases) {
+static void earliest(const rt_graph *g, rt_vinfo *vi, int *laps) {
     for (rt_val v = 1; v < (rt_val)rt_graph_count(g); v++) {
         const rt_node *d = rt_graph_node(g, v);
         int ph = is_slice(d) ? 0 : -1;
@@ -43,16 +43,16 @@ static void earliest(const rt_graph *g, rt_vinfo *vi, int *phases) {
                 if (xd->leaf != RT_LEAF_NONE)
                     continue;
                 const bool rows = xd->type.kind == RT_KIND_ROWS;
-                const int ready = rows || !is_slice(d) ? vi[x].phase : vi[x].phase + 1;
+                const int ready = rows || !is_slice(d) ? vi[x].lap : vi[x].lap + 1;
                 ph = RT_MAX(ph, ready);
             }
         } else {
             ph = -1;
         }
-        vi[v].phase = ph;
+        vi[v].lap = ph;
         vi[v].params_only = params_only;
         if (is_slice(d))
-            *phases = RT_MAX(*phases, ph + 1);
+            *laps = RT_MAX(*laps, ph + 1);
     }
 }
 
@@ -60,28 +60,28 @@ static void earliest(const rt_graph *g, rt_vinfo *vi, int *phases) {
 static rt_status latest(const rt_plan *p, rt_vinfo *vi) {
     const rt_graph *g = p->g;
     const rt_val n = (rt_val)rt_graph_count(g);
-    int32_t *limit = NULL; /* last phase (slice) or section (global) that serves all readers */
+    int32_t *limit = NULL; /* last lap (slice) or section (global) that serves all readers */
     RT_TRY(rt_alloc(&limit, n * sizeof *limit));
     const bool late = rt_pass_wanted(p, RT_PASS_SCHEDULE);
     for (rt_val v = 0; v < n; v++)
-        limit[v] = late ? p->phases - 1 : -1;
+        limit[v] = late ? p->laps - 1 : -1;
     for (rt_val v = n - 1; v > 0; v--) {
         const rt_node *d = rt_graph_node(g, v);
         if (d->leaf != RT_LEAF_NONE)
             continue;
         const bool sum = d->type.kind == RT_KIND_SUM;
-        if ((d->type.kind == RT_KIND_GLOBAL && vi[v].phase >= 0) || vi[v].view_of != 0 || is_recomputed(d))
-            vi[v].phase = RT_MAX(vi[v].phase, limit[v]);
-        vi[v].section = sum ? RT_MAX(vi[v].phase, limit[v]) : vi[v].phase;
+        if ((d->type.kind == RT_KIND_GLOBAL && vi[v].lap >= 0) || vi[v].view_of != 0 || is_recomputed(d))
+            vi[v].lap = RT_MAX(vi[v].lap, limit[v]);
+        vi[v].section = sum ? RT_MAX(vi[v].lap, limit[v]) : vi[v].lap;
         for (int i = 0; i < d->nin; i++) {
             const rt_val x = d->in[i];
             const rt_node *xd = rt_graph_node(g, x);
             if (xd->leaf != RT_LEAF_NONE)
                 continue;
             const bool x_rows = xd->type.kind == RT_KIND_ROWS;
-            int32_t l = vi[v].phase;
+            int32_t l = vi[v].lap;
             if (!x_rows && (d->type.kind == RT_KIND_ROWS || sum))
-                l = vi[v].phase - 1;
+                l = vi[v].lap - 1;
             limit[x] = RT_MIN(limit[x], l);
         }
     }
@@ -96,7 +96,7 @@ static int32_t level_of(const rt_graph *g, const rt_vinfo *vi, const int32_t *le
     for (int i = 0; i < d->nin; i++) {
         const rt_val x = root(vi, d->in[i]);
         const rt_node *xd = rt_graph_node(g, x);
-        if (xd->leaf == RT_LEAF_NONE && xd->type.kind == RT_KIND_GLOBAL && vi[x].phase == vi[v].phase)
+        if (xd->leaf == RT_LEAF_NONE && xd->type.kind == RT_KIND_GLOBAL && vi[x].lap == vi[v].lap)
             l = RT_MAX(l, level[x] + 1);
     }
     return l;
@@ -119,7 +119,7 @@ static rt_status fill(rt_plan *p, rt_vinfo *vi, int32_t *level) {
         const rt_action step = {.kind = RT_ACT_STEP, .index = vi[v].step, .params_only = vi[v].params_only};
         if (is_slice(d)) {
             if (!p->step[vi[v].step].rides)
-                RT_TRY(rt_actions_add(&p->slice_actions[vi[v].phase], step));
+                RT_TRY(rt_actions_add(&p->slice_actions[vi[v].lap], step));
             if (d->type.kind == RT_KIND_SUM && p->slices > 1) {
                 const rt_action sum = {
                     .kind = RT_ACT_REDUCE, .index = vi[v].step, .desc = p->step[vi[v].step].p.out};
@@ -128,7 +128,7 @@ static rt_status fill(rt_plan *p, rt_vinfo *vi, int32_t *level) {
         } else {
             rt_action a = step;
             a.level = level[v] = level_of(g, vi, level, v);
-            rt_actions *l = vi[v].phase < 0 ? &p->prologue : &p->section[vi[v].phase];
+            rt_actions *l = vi[v].lap < 0 ? &p->prologue : &p->section[vi[v].lap];
             RT_TRY(rt_actions_add(l, a));
         }
     }
@@ -145,11 +145,11 @@ static rt_status outputs(rt_plan *p, rt_vinfo *vi) {
                        .level = INT32_MAX,
                        .desc = rt_desc_make(d->type.dtype, d->type.shape, d->layout),
                        .src = {.slot = (int32_t)o->v}};
-        rt_actions *last = &p->section[p->phases - 1];
+        rt_actions *last = &p->section[p->laps - 1];
         if (d->type.groups > 0) {
             a.kind = RT_ACT_EMIT;
             const rt_node *rd = rt_graph_node(g, root(vi, o->v));
-            const int ph = rd->leaf == RT_LEAF_NONE ? vi[root(vi, o->v)].phase : 0;
+            const int ph = rd->leaf == RT_LEAF_NONE ? vi[root(vi, o->v)].lap : 0;
             RT_TRY(rt_actions_add(&p->slice_actions[ph], a));
         } else if (o->update_slot >= 0) {
             a.kind = RT_ACT_UPDATE;
@@ -181,11 +181,11 @@ rt_status rt_pass_schedule(rt_compile *k) {
     rt_vinfo *vi = k->vi;
     const rt_graph *g = p->g;
     const size_t n = (size_t)rt_graph_count(g);
-    p->phases = 1;
-    earliest(g, vi, &p->phases);
+    p->laps = 1;
+    earliest(g, vi, &p->laps);
     RT_TRY(latest(p, vi));
-    RT_TRY(rt_arena_alloc(&p->arena, &p->slice_actions, (size_t)p->phases * sizeof *p->slice_actions));
-    RT_TRY(rt_arena_alloc(&p->arena, &p->section, (size_t)p->phases * sizeof *p->section));
+    RT_TRY(rt_arena_alloc(&p->arena, &p->slice_actions, (size_t)p->laps * sizeof *p->slice_actions));
+    RT_TRY(rt_arena_alloc(&p->arena, &p->section, (size_t)p->laps * sizeof *p->section));
     int32_t *level = NULL;
     RT_TRY(rt_calloc(&level, n, sizeof *level));
     rt_status st = fill(p, vi, level);
@@ -196,7 +196,7 @@ rt_status rt_pass_schedule(rt_compile *k) {
         qsort(p->prologue.a, (size_t)p->prologue.n, sizeof *p->prologue.a, by_level);
     while (p->nkept < p->prologue.n && p->prologue.a[p->nkept].params_only)
         p->nkept++;
-    for (int i = 0; i < p->phases; i++)
+    for (int i = 0; i < p->laps; i++)
         if (p->section[i].n > 1)
             qsort(p->section[i].a, (size_t)p->section[i].n, sizeof *p->section[i].a, by_level);
     return RT_OK;

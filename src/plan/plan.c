@@ -146,7 +146,7 @@ void rt_plan_destroy(rt_plan **pp) {
     for (int64_t i = 0; i < p->nstep; i++)
         if (p->step[i].kern != NULL && p->step[i].kern->release != NULL)
             p->step[i].kern->release(p->step[i].state);
-    for (int i = 0; i < p->phases && p->section != NULL; i++) {
+    for (int i = 0; i < p->laps && p->section != NULL; i++) {
         rt_free(p->slice_actions[i].a);
         rt_free(p->section[i].a);
     }

@@ -42,7 +42,7 @@ typedef struct rt_plan_options {
 
 rt_status rt_plan_compile(rt_plan **out, const rt_graph *g, rt_plan_options o) RT_MUST_CHECK;
 void rt_plan_destroy(rt_plan **p);
-void rt_plan_print(const rt_plan *p, rt_str *out); /* steps, kernels, layouts, phases, offsets, memory */
+void rt_plan_print(const rt_plan *p, rt_str *out); /* steps, kernels, layouts, laps, offsets, memory */
 size_t rt_plan_bytes(const rt_plan *p);            /* workspace of one exec at most, with what is kept */
 size_t rt_plan_kept_bytes(const rt_plan *p);       /* of it, what is made of parameters alone */
 int64_t rt_plan_slices(const rt_plan *p);

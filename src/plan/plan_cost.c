@@ -15,7 +15,7 @@ void rt_plan_number(rt_plan *p) {
     p->nactions = 0;
     for (int64_t i = 0; i < p->prologue.n; i++)
         p->prologue.a[i].id = p->nactions++;
-    for (int ph = 0; ph < p->phases; ph++) {
+    for (int ph = 0; ph < p->laps; ph++) {
         for (int64_t i = 0; i < p->slice_actions[ph].n; i++)
             p->slice_actions[ph].a[i].id = p->nactions++;
         for (int64_t i = 0; i < p->section[ph].n; i++)
@@ -33,7 +33,7 @@ static const rt_action *find(const rt_plan *p, int64_t id, bool *sliced) {
     if (id < p->prologue.n)
         return &p->prologue.a[id];
     id -= p->prologue.n;
-    for (int ph = 0; ph < p->phases; id -= p->section[ph++].n) {
+    for (int ph = 0; ph < p->laps; id -= p->section[ph++].n) {
         *sliced = true;
         if (id < p->slice_actions[ph].n)
             return &p->slice_actions[ph].a[id];

@@ -4,7 +4,7 @@
  * Compilation rewrites one graph, for the slice's batch, into another (simplify, fuse, remat, layout), then
  * describes each node as a step (select), gives it a time (schedule) and a place (memory).
  *
- *   time:  prologue | phase 0: slice steps, all slices | section 0: sums over slices, global steps | phase 1 | section 1 | ...
+ *   time:  prologue | lap 0: slice steps, all slices | section 0: sums over slices, global steps | lap 1 | section 1 | ...
  *   place: slice workspace (one per slice; one per worker if slices are independent): batched values, parts of
  *          sums, scratch | global workspace: sums and global values | kept between runs: what the prologue
  *          makes of parameters alone
@@ -84,11 +84,11 @@ struct rt_plan {
     double flops;
     rt_pstep *step;
     int64_t nstep;
-    int phases;
+    int laps;
     rt_actions prologue;       /* first what depends on parameters alone */
     int64_t nkept;             /* so many actions */
-    rt_actions *slice_actions; /* per phase */
-    rt_actions *section;       /* per phase */
+    rt_actions *slice_actions; /* per lap */
+    rt_actions *section;       /* per lap */
     size_t slice_bytes, global_bytes, kept_bytes, const_bytes;
     uint8_t *consts;
     int ninputs, nfeeds, nslots, noutputs;
@@ -98,8 +98,8 @@ struct rt_plan {
 /* Per value of the rewritten graph; made by schedule, used by memory and lower. */
 typedef struct rt_vinfo {
     int32_t step;    /* index, -1 for leaves and views */
-    int32_t phase;   /* slice steps: phase; global: section (-1: prologue) */
-    int32_t section; /* sums over the batch: section that completes them; otherwise as phase */
+    int32_t lap;   /* slice steps: lap; global: section (-1: prologue) */
+    int32_t section; /* sums over the batch: section that completes them; otherwise as lap */
     rt_val view_of;  /* RESHAPE in place of another value, else 0 */
     int32_t output;  /* first global output that is this value, else -1 */
     bool params_only;

@@ -110,8 +110,8 @@ static void print_kernels(const rt_plan *p, rt_str *out) {
 
 void rt_plan_print(const rt_plan *p, rt_str *out) {
     rt_str_appendf(out,
-                   "plan: batch %lld in %lld slices of %lld, %d phases, %lld steps, %.1f MFLOP per run\n",
-                   (long long)p->batch, (long long)p->slices, (long long)p->slice, p->phases,
+                   "plan: batch %lld in %lld slices of %lld, %d laps, %lld steps, %.1f MFLOP per run\n",
+                   (long long)p->batch, (long long)p->slices, (long long)p->slice, p->laps,
                    (long long)p->nstep, p->flops * 1e-6);
     rt_str_appendf(out,
                    "memory: %zu bytes = %lld x %zu slice + %zu global + %zu kept; constants %zu\npasses:",
@@ -123,8 +123,8 @@ void rt_plan_print(const rt_plan *p, rt_str *out) {
     print_kernels(p, out);
     rt_str_append(out, "prologue\n");
     print_actions(p, &p->prologue, out);
-    for (int i = 0; i < p->phases; i++) {
-        rt_str_appendf(out, "phase %d, every slice\n", i);
+    for (int i = 0; i < p->laps; i++) {
+        rt_str_appendf(out, "lap %d, every slice\n", i);
         print_actions(p, &p->slice_actions[i], out);
         if (p->section[i].n > 0)
             rt_str_appendf(out, "section %d\n", i);

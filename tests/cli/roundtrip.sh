@@ -85,7 +85,7 @@ check "info --json of a model is one object" json out
 run info --arch wrn:28,1 --input 3x32x32 --json
 check "info of an architecture: parameters" grep -q '"parameters":369498' out
 run info --arch mlp:8 --input 4 --plan
-check "info --plan shows kernels" grep -q '^phase 0' out
+check "info --plan shows kernels" grep -q '^lap 0' out
 run bench --arch mlp:16 --input 8 --classes 3 --batch 16 --members 2 --budget 0.05 --json
 check "bench --json is one object" json out
 for key in train_samples_per_s infer_samples_per_s peak_rss_bytes threads attainable_fraction; do

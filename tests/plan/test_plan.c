@@ -624,7 +624,7 @@ static void test_print_and_errors(void **state) {
         rt_str s;
         rt_str_init(&s);
         rt_plan_print(p, &s);
-        assert_non_null(strstr(rt_str_text(&s), "phase 0"));
+        assert_non_null(strstr(rt_str_text(&s), "lap 0"));
         assert_non_null(strstr(rt_str_text(&s), "steps  what is left"));
         assert_int_equal(strstr(rt_str_text(&s), "sum over slices") == NULL, rt_plan_slices(p) == 1);
         assert_true(whole == (rt_plan_slices(p) == 1));
