@@ -66,7 +66,7 @@ typedef struct rt_average {
     bool *used;        /* (models): soups may leave some out */
     bool keep_scale;   /* repair is not wanted: soups, whose models lie together */
     bool distilled;    /* out is no mean any more */
-    const char *stage; /* of the work, told while rows are predicted; NULL: the caller tells */
+    const char *stage; /* of the work, reported while rows are predicted; NULL: the caller reports */
     char warning[RT_AVERAGE_WARNING]; /* what the caller should know; empty: nothing */
 } rt_average;
 

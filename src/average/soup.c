@@ -6,7 +6,7 @@
  * strictly better than without: it is never worse on those rows than the best model.
  *
  * Whether models share an initialisation is seen in their kernels: the cosine of two that do stays near 1, that
- * of two that do not is that of random vectors, about 0. Whoever cooks those is warned.
+ * of two that do not is that of random vectors, about 0. The mean of such models comes with a warning.
  */
 #include "average/average.h"
 #include "base/alloc.h"
@@ -16,7 +16,7 @@
 
 static const double STRANGERS = 0.5;
 
-/* The baseline is the mean and nothing else, unless it is asked for. */
+/* The baseline is the mean and nothing else; repair only if --repair says so. */
 rt_status rt_average_by_naive(rt_average *a) {
     a->keep_scale = !rt_config_is_set(a->c, "repair");
     rt_average_mean(a);

@@ -1,5 +1,5 @@
 /*
- * stop.h - the wish to stop, for loops far below anybody who could be asked: reading, unpacking, hashing, drawing.
+ * stop.h - a request to stop, for loops that have no caller to ask: reading, unpacking, hashing, drawing.
  *
  * The program lends its flag (one that a signal handler sets) to the whole process; a library user lends none, and
  * nothing ever stops. A loop that can last a second asks every few milliseconds:

@@ -116,7 +116,7 @@ static rt_status print(const eval_call *e) {
     return cli_print(&e->c->out);
 }
 
-/* All runs, whatever becomes of one: the measuring was dear. What could not be kept is a failure of the command. */
+/* Tries all runs, even if saving one fails: evaluating them took long. The first failure is the command's. */
 static rt_status save(const eval_call *e) {
     rt_error first = {.code = RT_OK};
     const char *run = NULL;

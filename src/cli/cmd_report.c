@@ -12,7 +12,7 @@ static rt_status print_json(rt_cli *c, const char *out, const rt_report_result *
     return cli_json_end(c, &j);
 }
 
-/* A name that does not look like a page is a mistake more often than a wish, and files are replaced. */
+/* A name without .html is most likely a mistake, and an existing file would be replaced. */
 static rt_status check_name(const char *out) {
     RT_FAIL_IF(!rt_str_ends(out, ".html") && !rt_str_ends(out, ".htm"), RT_E_USAGE,
                "--out: '%s' does not end in .html", out);

@@ -205,7 +205,7 @@ static rt_status open_side(comparison *m, int which) {
 
 /* ---- printing ---- */
 
-/* Training is told in numbers, and all of it; of the rest what differs, as text. */
+/* Of training all values, as numbers; of the rest only what differs, as text. */
 static void json_pairs(rt_json *j, const char *key, const pairs *p, bool training) {
     rt_json_object_begin(j, key);
     for (int64_t i = 0; i < p->n; i++) {

@@ -319,7 +319,7 @@ static rt_status put_row(rt_frame *t) {
     return RT_OK;
 }
 
-/* Long reading is told from its first second on, every few seconds. */
+/* Reports progress of a file that takes long: after a second, then every few seconds. */
 static void tell(const rt_frame *t, double *told) {
     const double now = rt_time_now(), wait = *told == t->started ? TELL_FIRST : TELL_AGAIN;
     if (now - *told < wait)

@@ -1,8 +1,8 @@
 /*
  * corrupt_frost.c - frost: a x + b ice.
  *
- * The benchmark lays photographs of frozen windows over the images, one pixel in five of them. Whoever has such
- * photographs names their directory (rt_distortion_photographs). Otherwise the ice is drawn: a square texture, periodic
+ * The benchmark lays photographs of frozen windows over the images, one pixel in five of them. Such
+ * photographs can be given as a directory (rt_distortion_photographs). Otherwise the ice is drawn: a square texture, periodic
  * in both directions so that an image may be cut from it anywhere. It is made once per seed, of
  *
  *     grains     a jittered grid of points; a pixel belongs to the nearest one (Voronoi cells, warped by

@@ -10,7 +10,7 @@
  *     hyper.json                of a hyper ensemble: candidates and choice
  *     metrics.json              last; its presence without a checkpoint means: finished
  *
- * Other files in the directory are nobody's business here: they are neither read nor removed.
+ * Other files in the directory are left alone: they are neither read nor removed.
  */
 #include "base/alloc.h"
 #include "base/timer.h"

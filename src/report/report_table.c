@@ -143,7 +143,7 @@ static void put_number(rt_str *out, double v, format f) {
         rt_str_appendf(out, "%.*f", fabs(v) < 9.9995 ? 4 : 2, v);
 }
 
-/* The value of a cell. A run is no news about itself: where it is its own teacher, agreement is left out. */
+/* The value of a cell. Where a run is its own teacher, agreement means nothing and is left out. */
 static bool cell_value(const rt_report_run *r, const column *c, double *out) {
     const char *run = rt_report_text(r->root, "evaluation/run"),
                *teacher = rt_report_text(r->root, "evaluation/sets/against/teacher");
@@ -567,8 +567,8 @@ static bool all_have(const rt_report *p, const char *path) {
     return true;
 }
 
-/* Whoever tells any foreign set from the test set best, by whatever measure: both are named. A set that some runs were
- * not asked about has no best. */
+/* The run that tells a foreign set from the test set best, by any measure; run and measure are named. A set that some
+ * runs were not asked about has no best. */
 static rt_status foreign_card(rt_report *p, card *best) {
     const char **sets, **measures, *dir;
     int nsets, n, run;

@@ -25,7 +25,7 @@ check "which learned the same" sh -c 'test "$(tail -c 400 student-all/model.safe
 run gather p0 p2 --out all
 expect 2 "finished run" "a run is not replaced"
 run gather p0 p2 --out all --force
-expect 0 "3 networks" "unless told"
+expect 0 "3 networks" "--force replaces it"
 run gather p0 all --out all --force
 expect 2 "one of the runs" "nor gathered into itself"
 run train --data spiral:n=150 --arch mlp:8 --epochs 1 -q --out other

@@ -36,7 +36,7 @@ check "each group has a run of its own" test -s g2/groups/000/log.jsonl -a -s g2
 run eval g2 whole --data spiral:n=150 --bootstrap 0
 check "the whole is an ensemble like any other" sh -c 'test "$(grep -E "^(g2|whole) " out | sed "s/^[a-z0-9]* *//" | uniq | wc -l)" -eq 1'
 run train $flags --out g2 --at-once 2
-expect 2 "holds a finished run" "it is not replaced unless told"
+expect 2 "holds a finished run" "it is not replaced without --force"
 run train $flags --out g2 --at-once 2 --force --seed 2
 check "and then it is" sh -c '! cmp -s whole/member-000.safetensors g2/member-000.safetensors'
 

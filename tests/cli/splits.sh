@@ -58,7 +58,7 @@ check "predict, too" cmp old.npy random.npy
 run eval old r --data csv:sorted.csv
 expect 2 "each was trained on test rows of the other" "an older and a newer run have different test rows"
 run eval old r --data csv:sorted.csv --test-split stratified
-expect 0 "" "unless told"
+expect 0 "" "--test-split decides for both"
 run distill --teacher old --data csv:sorted.csv --epochs 1 --out s
 check "a student tests on what its teacher did not see" grep -qx 'test-split: random' s/config.yaml
 run average r r7 --data csv:sorted.csv --method naive --out a

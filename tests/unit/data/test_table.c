@@ -167,7 +167,7 @@ static void test_kinds(void **state) {
     check_row(d, 0, first);
     check_row(d, 1, second);
     rt_dataset_destroy(&d);
-    d = opened(rt_str_text(&t), ",use=zip,test=0"); /* a number, unless told */
+    d = opened(rt_str_text(&t), ",use=zip,test=0"); /* a number by default */
     assert_int_equal(rt_dataset_row(d).d[0], 1);
     assert_true(rt_dataset_train(d)->f32[1] == 8001);
     rt_dataset_destroy(&d);

@@ -1,6 +1,6 @@
 /*
  * io_support.h - what the tests of io and data share: a scratch directory, files written byte by byte,
- * packing with zlib and liblzma, and the two torments every reader must survive: the file cut at every byte,
+ * packing with zlib and liblzma, and two tests that every reader must pass: the file cut at every byte,
  * and bytes changed.
  */
 #ifndef RT_TESTS_IO_SUPPORT_H
