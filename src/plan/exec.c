@@ -125,7 +125,7 @@ void rt_exec_bind_own_block(rt_exec *e, int first, float *block, const int64_t *
     for (int i = 0; i < n; i++)
         rt_exec_bind_param(e, first + i, block + offset[i]);
 }
-RT_INLINE bool updates(const rt_plan *p, int first, int n) {
+RT_UNUSED static bool updates(const rt_plan *p, int first, int n) {
     for (int i = 0; i < p->noutputs; i++) {
         const int slot = rt_graph_get_output(p->g, i)->update_slot;
         if (slot >= first && slot < first + n)
