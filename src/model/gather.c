@@ -20,18 +20,6 @@ typedef struct gather {
     rt_model *all;
 } gather;
 
-/* Tasks that forgot --first-member train one network many times. */
-static rt_status check_new(const rt_model *all, const rt_model *m, const char *run) {
-    const size_t bytes = (size_t)rt_model_floats(m) * sizeof(float);
-    for (int i = 0; i < rt_model_networks(m) && rt_model_floats(all) == rt_model_floats(m); i++)
-        for (int k = 0; k < rt_model_networks(all); k++)
-            RT_FAIL_IF(memcmp(rt_model_block(all, k), rt_model_block(m, i), bytes) == 0, RT_E_INPUT,
-                       "%s: network %d is the same as network %d of those before it; members differ by seed: train each "
-                       "part with a --first-member of its own",
-                       run, i, k);
-    return RT_OK;
-}
-
 static rt_status check_run(gather *g, const char *run) {
     rt_model *m = NULL;
     rt_run_state state;
@@ -45,9 +33,7 @@ static rt_status check_run(gather *g, const char *run) {
     RT_TRY(rt_model_load(g->all ? &m : &g->all, run));
     if (m == NULL)
         return RT_OK;
-    rt_status st = check_new(g->all, m, run);
-    if (st == RT_OK)
-        st = rt_model_add(g->all, m, run);
+    rt_status st = rt_model_add(g->all, m, run);
     rt_model_destroy(&m);
     return st;
 }

@@ -27,7 +27,10 @@ rt_status rt_model_load(rt_model **out, const char *path) RT_MUST_CHECK;
 void rt_model_destroy(rt_model **m);
 /* What keeps the networks of two models from being members of one: a key of their metadata; NULL: nothing does. */
 const char *rt_model_differs(const rt_model *a, const rt_model *b);
-/* Several runs as one ensemble: the networks of `more`, which is called `name` in messages, behind those of m. */
+/* No network of m, which is called `name` in messages, is among those of `all`: tasks that forgot --first-member train
+ * one network many times. */
+rt_status rt_model_check_new(const rt_model *all, const rt_model *m, const char *name) RT_MUST_CHECK;
+/* Several runs as one ensemble: the networks of `more`, all new, behind those of m. */
 rt_status rt_model_add(rt_model *m, const rt_model *more, const char *name) RT_MUST_CHECK;
 int rt_model_networks(const rt_model *m);                     /* files */
 bool rt_model_given(const rt_model *m, const char *function); /* false: NULL, and a message is left */

@@ -333,7 +333,20 @@ const char *rt_model_differs(const rt_model *a, const rt_model *b) {
     return NULL;
 }
 
+rt_status rt_model_check_new(const rt_model *all, const rt_model *m, const char *name) {
+    const size_t bytes = (size_t)m->floats * sizeof(float);
+    for (int i = 0; i < m->networks && all->floats == m->floats; i++)
+        for (int k = 0; k < all->networks; k++)
+            RT_FAIL_IF(memcmp(rt_model_block(all, k), rt_model_block(m, i), bytes) == 0, RT_E_INPUT,
+                       "%s: network %d is the same as network %d of those before it; members differ by seed: "
+                       "train each "
+                       "part with a --first-member of its own",
+                       name, i, k);
+    return RT_OK;
+}
+
 rt_status rt_model_add(rt_model *m, const rt_model *more, const char *name) {
+    RT_TRY(rt_model_check_new(m, more, name));
     const char *key = rt_model_differs(m, more);
     RT_FAIL_IF(key, RT_E_INPUT,
                "%s: its %s differs from that of the first run; members are of one kind: %s, %s", name, key,

@@ -144,8 +144,11 @@ static rt_status open_one(rt_teacher *t, const char *spec) {
         rt_model_destroy(&m);
         return st;
     }
-    t->nparts++;
     p->model = m;
+    for (int i = 0; i < t->nparts; i++)
+        if (t->part[i].model)
+            RT_TRY(rt_model_check_new(t->part[i].model, m, spec));
+    t->nparts++;
     return RT_OK;
 }
 

@@ -111,5 +111,8 @@ expect 3 "two has 2 outputs, p0 has 3" "other classes"
 # shellcheck disable=SC2086
 run distill $flags --teacher p0 --teacher nowhere --out bad
 expect 3 "nowhere" "a run that is not there"
+# shellcheck disable=SC2086
+run distill $flags --teacher p0 --teacher other --teacher twice --out bad
+expect 3 "twice: network 0 is the same as network 0 of those before it" "a network twice"
 check "and nothing is left behind by all that" test ! -e bad
 finish

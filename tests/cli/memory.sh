@@ -135,7 +135,7 @@ walk - calibrate wide.d --dry-run --json --threads 1
 before='rm -rf made'
 walk made/member-001.safetensors train $data --config c.yaml --members 2 --threads 1 --out made
 walk made/model.safetensors distill --teacher one $data --arch mlp:6 --method kd --epochs 1 --threads 1 --out made
-walk made/model.safetensors distill --teacher one --teacher two --teacher other $data --arch mlp:6 --method kd --epochs 1 --threads 1 --out made
+walk made/model.safetensors distill --teacher one/member-000.safetensors --teacher one/member-001.safetensors --teacher other $data --arch mlp:6 --method kd --epochs 1 --threads 1 --out made
 walk made/hyper.json train $data --arch mlp:6 --hyper --hyper-runs 2 --valid 10 --epochs 1 --threads 1 --out made
 walk made/model.safetensors average one $data --method match --threads 1 --out made
 before='rm -rf made; cp -r half made'
