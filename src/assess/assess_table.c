@@ -23,6 +23,8 @@ static const struct {
     {"agreement", "agreement", 1},
     {"mutual_information_difference", "mut.inf diff", -1},
     {"entropy_difference", "entropy diff", -1},
+    {"total_variance_difference", "total var diff", -1},
+    {"knowledge_variance_difference", "know.var diff", -1},
     {"parameters", "params", -1},
     {"flops", "FLOP", -1},
     {"training_seconds", "train s", -1},
@@ -208,7 +210,11 @@ static rt_status shift_table(rt_table *t, const char *set, const char *metric, c
 }
 
 static rt_status against_table(rt_table *t, const rt_table_options *o, rt_str *out) {
-    static const char *const names[] = {"kl", "entropy_difference", "mutual_information_difference",
+    static const char *const names[] = {"kl",
+                                        "entropy_difference",
+                                        "mutual_information_difference",
+                                        "total_variance_difference",
+                                        "knowledge_variance_difference",
                                         "agreement"};
     const char *teacher = "the teacher";
     char path[128];

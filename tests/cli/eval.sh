@@ -187,4 +187,14 @@ run eval seen/model.safetensors --data csv:all.csv,target=c,test=0 --limit 40 $f
 expect 3 "no test rows" "nor are some of them, or for a file"
 run eval seen --data csv:unseen.csv,target=c,test=0 $few
 expect 0 "" "others in a single part are"
+
+# Regressions have no entropies.
+awk 'BEGIN { print "a,y"; for (i = 0; i < 120; i++) print i "," i * 0.37 }' >line.csv
+for members in 2 3; do
+    run train --data csv:line.csv --arch mlp:4 --members $members --epochs 2 --quiet --out line$members
+done
+run eval line2 line3 --data csv:line.csv --against line3 --bootstrap 0
+check "agreement of regressions is of variances" sh -c 'grep -q "kl *total var diff *know.var diff" out && ! grep -q "entropy\|mut.inf" out'
+run report line2 line3 --out line.html
+check "on the page, too" sh -c 'grep -q "knowledge variance gap" line.html && ! grep -q "entropy gap" line.html'
 finish
