@@ -303,14 +303,16 @@ for l in $libraries; do
         fault "$l" "usr1-$l" KILL
         check "killing a rank ends the job ($l, $i: $took s)" test "$took" -le 12
     done
-    fault "$l" "died-$l" KILL # at work: there was no checkpoint before
-    if [ "$l" = openmpi ]; then
-        [ "$rc" -eq 0 ] || grep -q "^retort: rank [0-9] on .* (process $v) has died" err
-        ok $? "a rank that dies is named"
-    else # whose launcher may kill the others before they can speak
-        ! grep "has died" err | grep -qv "(process $v)"
-        ok $? "no other rank is named than the one that died"
-    fi
+    # The launcher may kill the others before they can speak: MPICH's mostly does, Open MPI's on a busy machine.
+    named="" others=""
+    for i in 1 2 3 4 5; do
+        [ -z "$named" ] || break
+        fault "$l" "died-$l-$i" KILL # at work: there was no checkpoint before
+        grep -q "^retort: rank [0-9] on .* (process $v) has died" err && named=1
+        grep "has died" err | grep -qv "(process $v)" && others=1
+    done
+    check "no other rank is named than the one that died ($l)" test -z "$others"
+    [ "$l" != openmpi ] || check "a rank that dies is named" test -n "$named"
     ranks "$l" 2 train --out "usr1-$l" --resume -q
     expect 0 "" "what is left goes on ($l)"
     check "to the same models ($l)" same_models slow.one "usr1-$l"
