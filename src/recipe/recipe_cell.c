@@ -28,6 +28,11 @@ bool rt_recipe_only_orderings(const rt_recipe *r) {
     return *rt_jval_text(r->scale, "compare") != 0;
 }
 
+const char *rt_recipe_title(const rt_recipe *r) {
+    const char *own = rt_jval_text(r->scale, "title");
+    return *own ? own : rt_jval_text(r->root, "title");
+}
+
 double rt_jval_number(rt_jval object, const char *key, double otherwise) {
     const char *s = rt_jval_text(object, key);
     double v;

@@ -19,7 +19,7 @@ typedef struct rule {
 
 static const rule scale_rules[] = {{"about", TEXT, NULL}, {"minutes", TEXT, NULL}, {"memory", TEXT, NULL},
                                    {"disk", TEXT, NULL},  {"compare", TEXT, NULL}, {"vars", MAPPING, NULL},
-                                   {.key = NULL}};
+                                   {"title", TEXT, NULL}, {.key = NULL}};
 static const rule stage_rules[] = {{"name", TEXT, NULL},   {"like", TEXT, NULL},    {"verb", TEXT, NULL},
                                    {"weight", TEXT, NULL}, {"each", MAPPING, NULL}, {"with", MAPPING, NULL},
                                    {"runs", LIST, NULL},   {"when", TEXT, NULL},    {"turn", TEXT, NULL},

@@ -245,7 +245,7 @@ static void paragraph(rt_str *out, const char *class, const char *text) {
 static rt_status add_recipe(rt_str *out, rt_recipe *r, tally *sum) {
     rt_jval tables = rt_jval_get(r->root, "tables");
     rt_str_appendf(out, "<section id=\"%s-%s\"><h2>", r->name, r->scale_name);
-    rt_report_escape(out, rt_jval_text(r->root, "title"));
+    rt_report_escape(out, rt_recipe_title(r));
     rt_str_append(out, "</h2>\n");
     paragraph(out, "note", rt_jval_text(r->root, "source"));
     paragraph(out, "reading", rt_jval_text(r->root, "about"));
@@ -281,7 +281,7 @@ static void overview_row(rt_str *out, const rt_recipe *r, const tally *s) {
                         s->n[RT_CLAIM_UNKNOWN] + s->n[RT_CLAIM_NO_NOISE_KNOWN], s->n[RT_CLAIM_FAILS]};
     static const char *const classes[] = {"h", "n", "u", "f"};
     rt_str_appendf(out, "<tr><th scope=\"row\"><a href=\"#%s-%s\">", r->name, r->scale_name);
-    rt_report_escape(out, rt_jval_text(r->root, "title"));
+    rt_report_escape(out, rt_recipe_title(r));
     rt_str_appendf(
         out, "</a></th><td>%s</td><td class=\"s\"><svg width=\"300\" height=\"14\" aria-hidden=\"true\">",
         r->scale_name);

@@ -246,7 +246,7 @@ static void text_intro(rt_str *out, const rt_recipe *r, double seconds) {
     rt_jval tables = rt_jval_get(r->root, "tables");
     const char *scale =
         rt_jval_text(r->kept ? rt_jdoc_root(r->kept) : r->scale, "about"); /* as it was measured */
-    rt_str_appendf(out, "## %s\n\n%s\n\n", rt_jval_text(r->root, "title"), rt_jval_text(r->root, "about"));
+    rt_str_appendf(out, "## %s\n\n%s\n\n", rt_recipe_title(r), rt_jval_text(r->root, "about"));
     rt_str_appendf(
         out,
         "Source: %s. Scale `%s`: %s Command: `retort recipe run %s --scale %s`, %.0f minutes on the machine "

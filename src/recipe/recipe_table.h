@@ -44,6 +44,7 @@ rt_status rt_table_samples(const rt_table *t, int64_t row, int64_t column, rt_sa
 double rt_jval_number(rt_jval object, const char *key, double otherwise);
 /* A scale too small for the paper's numbers says `compare: orderings`. */
 bool rt_recipe_only_orderings(const rt_recipe *r);
+const char *rt_recipe_title(const rt_recipe *r); /* the scale's, or the recipe's */
 
 /* Of several comparisons the least decides. */
 typedef enum rt_verdict {
