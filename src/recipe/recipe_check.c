@@ -17,9 +17,9 @@ typedef struct rule {
     const struct rule *items; /* of the elements, which are mappings; NULL: they are anything */
 } rule;
 
-static const rule scale_rules[] = {{"about", TEXT, NULL}, {"minutes", TEXT, NULL}, {"memory", TEXT, NULL},
-                                   {"disk", TEXT, NULL},  {"compare", TEXT, NULL}, {"vars", MAPPING, NULL},
-                                   {"title", TEXT, NULL}, {.key = NULL}};
+static const rule scale_rules[] = {
+    {"about", TEXT, NULL},   {"minutes", TEXT, NULL}, {"memory", TEXT, NULL}, {"disk", TEXT, NULL},
+    {"compare", TEXT, NULL}, {"vars", MAPPING, NULL}, {"title", TEXT, NULL},  {.key = NULL}};
 static const rule stage_rules[] = {{"name", TEXT, NULL},   {"like", TEXT, NULL},    {"verb", TEXT, NULL},
                                    {"weight", TEXT, NULL}, {"each", MAPPING, NULL}, {"with", MAPPING, NULL},
                                    {"runs", LIST, NULL},   {"when", TEXT, NULL},    {"turn", TEXT, NULL},
