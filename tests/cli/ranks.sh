@@ -3,6 +3,7 @@
 # LONG=1 (tools/check_ranks) everything is tried on 1 to 4 ranks of every MPI; without it on a few.
 . "$(dirname "$0")/tap.inc"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_hwloc_base_binding_policy=none
+export ASAN_OPTIONS="${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0" # MPI keeps memory until the process ends
 unset RETORT_MPI
 plugins=$(dirname "$RETORT")
 long=${LONG:-}
