@@ -4,8 +4,7 @@
  */
 #include "average/average_int.h"
 #include "base/alloc.h"
-#include "support/flags.h"
-#include "support/root.h"
+#include "unit/average/average_support.h"
 #include <math.h>
 
 static rt_pool *pool;
@@ -13,20 +12,7 @@ static const char SPIRAL[] = "spiral:n=60,noise=0.2";
 
 static void train(const char *name, const char *data, const char *arch, const char *members,
                   const flag *more) {
-    rt_config c;
-    configure(&c, RT_VERB_TRAIN,
-              (const flag[]){{"data", data},
-                             {"arch", arch},
-                             {"members", members},
-                             {"epochs", "3"},
-                             {"batch", "16"},
-                             {"optimiser", "adam"},
-                             {"lr", "0.02"},
-                             {"threads", "1"},
-                             {"out", in_root(name)},
-                             {NULL, NULL}});
-    set_flags(&c, RT_VERB_TRAIN, more);
-    OK(run_config(&c, RT_VERB_TRAIN, NULL));
+    train_run(name, data, arch, members, "3", more);
 }
 
 static void config_of(rt_config *c, const char *data, const char *method, const char *out) {
@@ -51,8 +37,7 @@ static const char *image_data(void) {
     }
     OK(rt_npy_write(in_root("x.npy"), RT_DTYPE_U8, &xs, x));
     OK(rt_npy_write(in_root("y.npy"), RT_DTYPE_I32, &ys, y));
-    snprintf(spec, sizeof spec, "npy:%s,%s,task=classification", in_root("x.npy"),
-             in_root("y.npy"));
+    snprintf(spec, sizeof spec, "npy:%s,%s,task=classification", in_root("x.npy"), in_root("y.npy"));
     return spec;
 }
 

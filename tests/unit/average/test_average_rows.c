@@ -4,28 +4,14 @@
  */
 #include "average/average_int.h"
 #include "base/alloc.h"
-#include "support/flags.h"
-#include "support/root.h"
+#include "unit/average/average_support.h"
 #include <math.h>
 
 static rt_pool *pool;
 static const char SPIRAL[] = "spiral:n=60,noise=0.2";
 
 static void train(const char *name, const char *data, const char *arch, const flag *more) {
-    rt_config c;
-    configure(&c, RT_VERB_TRAIN,
-              (const flag[]){{"data", data},
-                             {"arch", arch},
-                             {"members", "2"},
-                             {"epochs", "2"},
-                             {"batch", "16"},
-                             {"optimiser", "adam"},
-                             {"lr", "0.02"},
-                             {"threads", "1"},
-                             {"out", in_root(name)},
-                             {NULL, NULL}});
-    set_flags(&c, RT_VERB_TRAIN, more);
-    OK(run_config(&c, RT_VERB_TRAIN, NULL));
+    train_run(name, data, arch, "2", "2", more);
 }
 
 /* `average` up to its rows; */
@@ -121,8 +107,7 @@ static void the_average_holds_out_the_same(void **state) {
     rt_dataset *d[2];
     rt_subset trained[2], valid[2];
     OK(open_job(&j, SPIRAL, "drawn", NULL,
-                (const flag[]){
-                    {"seed", "9"}, {"method", "match"}, {"out", in_root("mean")}, {NULL, NULL}}));
+                (const flag[]){{"seed", "9"}, {"method", "match"}, {"out", in_root("mean")}, {NULL, NULL}}));
     OK(rt_average_run(&j.c, (const char *const[]){j.run[0]}, 1, pool, NULL, &r));
     close_job(&j);
     held_out("drawn", &d[0], &trained[0], &valid[0]);
@@ -208,8 +193,7 @@ static const char *image_data(void) {
     }
     OK(rt_npy_write(in_root("x.npy"), RT_DTYPE_U8, &xs, x));
     OK(rt_npy_write(in_root("y.npy"), RT_DTYPE_I32, &ys, y));
-    snprintf(spec, sizeof spec, "npy:%s,%s,task=classification", in_root("x.npy"),
-             in_root("y.npy"));
+    snprintf(spec, sizeof spec, "npy:%s,%s,task=classification", in_root("x.npy"), in_root("y.npy"));
     return spec;
 }
 
