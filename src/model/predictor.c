@@ -26,12 +26,12 @@
 #include <string.h>
 
 enum { SMALL_BATCH = 32, PAIRS_MIN = 2, PAIRS_MAX = 64 }; /* pairs per worker in a wave */
-enum { KEPT_MAX = 256 << 20, RING_MAX = 8 << 20 };        /* bytes */
+enum { PACKED_MAX = 256 << 20, RING_MAX = 8 << 20 };      /* bytes */
 #define WAVE_FLOPS 3e9 /* per worker: some 30 ms, so that a worker that is late holds up the others rarely */
 
 /* Weights as the kernels want them. */
 typedef struct ready {
-    rt_kept *kept;
+    rt_packed *packed;
     const float *block; /* of which network; NULL: of none */
     int64_t used;       /* number of the wave that used it last */
 } ready;
@@ -67,7 +67,7 @@ struct rt_predictor {
 
 /* At worst all convolutions are Winograd's: four times as many floats as parameters. */
 bool rt_keep_networks(const rt_params *p, int networks) {
-    return networks == 1 || (double)networks * 16.0 * (double)rt_params_floats(p) <= (double)KEPT_MAX;
+    return networks == 1 || (double)networks * 16.0 * (double)rt_params_floats(p) <= (double)PACKED_MAX;
 }
 
 /* Pairs of a wave: as many as make WAVE_FLOPS per worker, if their inputs are not too large; of networks with very
@@ -75,19 +75,19 @@ bool rt_keep_networks(const rt_params *p, int networks) {
 static int64_t choose_wave(const rt_predictor *p, double flops) {
     const double rows = (double)p->batch, input = 4.0 * (double)p->row_floats * rows * p->workers;
     const double pairs = RT_MIN(WAVE_FLOPS / (flops * rows + 1), (double)RING_MAX / (input + 1));
-    const int64_t least = rt_plan_kept_bytes(p->plan) > KEPT_MAX ? 1 : PAIRS_MIN;
+    const int64_t least = rt_plan_packed_bytes(p->plan) > PACKED_MAX ? 1 : PAIRS_MIN;
     return p->workers * RT_MAX(least, (int64_t)RT_MIN(pairs, (double)PAIRS_MAX));
 }
 
 static rt_status predictor_memory(rt_predictor *p, int64_t members) {
-    size_t ring, out, all, kept;
-    const size_t weights = rt_plan_kept_bytes(p->plan), floats = sizeof(float);
+    size_t ring, out, all, packed;
+    const size_t weights = rt_plan_packed_bytes(p->plan), floats = sizeof(float);
     p->out_floats = p->batch * p->outputs * members;
     RT_FAIL_IF(!rt_size_mul((size_t)(p->row_floats * p->batch) * floats, (size_t)p->wave + 1, &ring) ||
                    !rt_size_mul((size_t)p->out_floats * floats, (size_t)(p->wave * p->team.n), &out) ||
                    !rt_size_mul(rt_plan_bytes(p->plan) - weights, (size_t)p->workers, &all) ||
-                   !rt_size_mul(weights, (size_t)p->nready, &kept) || !rt_size_add(ring, all, &all) ||
-                   !rt_size_add(kept, all, &all) || !rt_size_add(out, all, &all),
+                   !rt_size_mul(weights, (size_t)p->nready, &packed) || !rt_size_add(ring, all, &all) ||
+                   !rt_size_add(packed, all, &all) || !rt_size_add(out, all, &all),
                RT_E_MEMORY, "workspace too large");
     RT_TRY(rt_memory_check(all, "the workspace of predictions"));
     RT_TRY(rt_alloc(&p->ring, ring));
@@ -97,7 +97,7 @@ static rt_status predictor_memory(rt_predictor *p, int64_t members) {
     RT_TRY(rt_calloc(&p->bound, (size_t)p->workers, sizeof(void *)));
     RT_TRY(rt_calloc(&p->ready, (size_t)p->nready, sizeof *p->ready));
     for (int i = 0; i < p->nready; i++)
-        RT_TRY(rt_kept_create(&p->ready[i].kept, p->plan));
+        RT_TRY(rt_packed_create(&p->ready[i].packed, p->plan));
     for (int i = 0; i < p->workers; i++)
         RT_TRY(rt_exec_create_sharing(&p->execs[i], p->plan, p->pool));
     return RT_OK;
@@ -128,8 +128,8 @@ rt_status rt_predictor_create(rt_predictor **out, const rt_student *student, rt_
     return rt_predictor_create_team(out, student, params, batch, networks, pool, rt_dist_all());
 }
 
-rt_status rt_predictor_create_team(rt_predictor **out, const rt_student *student, rt_params *params, int64_t batch,
-                                   int networks, rt_pool *pool, rt_ranks team) {
+rt_status rt_predictor_create_team(rt_predictor **out, const rt_student *student, rt_params *params,
+                                   int64_t batch, int networks, rt_pool *pool, rt_ranks team) {
     *out = NULL;
     rt_predictor *p;
     RT_TRY(rt_calloc(&p, 1, sizeof *p));
@@ -156,7 +156,7 @@ void rt_predictor_destroy(rt_predictor **predictor) {
     for (int i = 0; p->execs && i < p->workers; i++)
         rt_exec_destroy(&p->execs[i]);
     for (int i = 0; p->ready && i < p->nready; i++)
-        rt_kept_destroy(&p->ready[i].kept);
+        rt_packed_destroy(&p->ready[i].packed);
     rt_free(p->ready);
     rt_free(p->execs);
     rt_free(p->bound);
@@ -200,8 +200,8 @@ static ready *find_ready(const rt_predictor *p, const float *block) {
     return r;
 }
 
-static void bind_block(rt_predictor *p, int worker, const float *block, rt_kept *kept) {
-    rt_exec_bind_kept(p->execs[worker], kept);
+static void bind_block(rt_predictor *p, int worker, const float *block, rt_packed *packed) {
+    rt_exec_bind_packed(p->execs[worker], packed);
     if (p->bound[worker] == block)
         return;
     rt_exec_bind_block(p->execs[worker], 0, block, rt_params_offsets(p->params), rt_params_count(p->params));
@@ -213,7 +213,7 @@ static void make_ready(rt_predictor *p, const float *block) {
     r->used = p->waves;
     if (r->block == block)
         return;
-    bind_block(p, 0, block, r->kept);
+    bind_block(p, 0, block, r->packed);
     rt_exec_prepare(p->execs[0], p->pool);
     r->block = block;
 }
@@ -222,7 +222,7 @@ static void make_ready(rt_predictor *p, const float *block) {
 static rt_exec *bind_pair(rt_predictor *p, int64_t job, int worker) {
     const int64_t pair = p->at + job;
     const float *block = p->blocks[pair % p->members];
-    bind_block(p, worker, block, find_ready(p, block)->kept);
+    bind_block(p, worker, block, find_ready(p, block)->packed);
     rt_exec_bind_input(p->execs[worker], 0, ring_at(p, pair / p->members));
     rt_exec_bind_output(p->execs[worker], p->out_index, p->out + (p->out_from + job) * p->out_floats);
     return p->execs[worker];
@@ -259,12 +259,13 @@ static rt_status run_shared(rt_predictor *p, int64_t at, int64_t n) {
         run_wave(p, mine);
     }
     for (int i = 0; i <= p->team.n; i++)
-        p->offset[i] = (size_t)((i < p->team.n ? rt_share_of(n, p->team.n, i).lo : n) * p->out_floats) * sizeof(float);
+        p->offset[i] =
+            (size_t)((i < p->team.n ? rt_share_of(n, p->team.n, i).lo : n) * p->out_floats) * sizeof(float);
     return rt_dist_allgather(p->team, p->out, p->offset);
 }
 
-rt_status rt_predictor_run(rt_predictor *p, const rt_subset *set, const float *const *blocks, int members, rt_predictor_take take, void *user,
-                           const volatile sig_atomic_t *stop) {
+rt_status rt_predictor_run(rt_predictor *p, const rt_subset *set, const float *const *blocks, int members,
+                           rt_predictor_take take, void *user, const volatile sig_atomic_t *stop) {
     rt_batch_spec spec = {.set = set, .row = p->row, .batch = p->batch};
     const int64_t pairs = rt_batch_count(&spec) * members;
     RT_ASSERT(p->nready >= RT_MIN(members, p->wave));

@@ -23,20 +23,20 @@ static void init_worker(void *ctx, int worker) {
     rt_kern_thread_init();
 }
 
-rt_status rt_kept_create(rt_kept **out, const rt_plan *p) {
-    rt_kept *k = NULL;
+rt_status rt_packed_create(rt_packed **out, const rt_plan *p) {
+    rt_packed *k = NULL;
     *out = NULL;
     RT_TRY(rt_calloc(&k, 1, sizeof *k));
     pthread_mutex_init(&k->lock, NULL);
-    const rt_status st = rt_alloc(&k->mem, p->kept_bytes);
+    const rt_status st = rt_alloc(&k->mem, p->packed_bytes);
     if (st != RT_OK)
-        rt_kept_destroy(&k);
+        rt_packed_destroy(&k);
     *out = k;
     return st;
 }
 
-void rt_kept_destroy(rt_kept **kp) {
-    rt_kept *k = *kp;
+void rt_packed_destroy(rt_packed **kp) {
+    rt_packed *k = *kp;
     if (k == NULL)
         return;
     pthread_mutex_destroy(&k->lock);
@@ -95,11 +95,11 @@ rt_status rt_exec_create(rt_exec **out, const rt_plan *p, rt_pool *pool) {
 
 rt_status rt_exec_create_team(rt_exec **out, const rt_plan *p, rt_pool *pool, rt_ranks team) {
     RT_TRY(create(out, p, pool, team));
-    const rt_status st = rt_kept_create(&(*out)->own, p);
+    const rt_status st = rt_packed_create(&(*out)->own, p);
     if (st != RT_OK)
         rt_exec_destroy(out);
     else
-        (*out)->kept = (*out)->own;
+        (*out)->packed = (*out)->own;
     return st;
 }
 
@@ -107,7 +107,7 @@ void rt_exec_destroy(rt_exec **ep) {
     rt_exec *e = *ep;
     if (e == NULL)
         return;
-    rt_kept_destroy(&e->own);
+    rt_packed_destroy(&e->own);
     rt_exec_ranks_destroy(&e->ranks);
     rt_free(e->block);
     rt_free(e->param);
@@ -118,8 +118,8 @@ void rt_exec_destroy(rt_exec **ep) {
     *ep = NULL;
 }
 
-void rt_exec_bind_kept(rt_exec *e, rt_kept *k) {
-    e->kept = k;
+void rt_exec_bind_packed(rt_exec *e, rt_packed *k) {
+    e->packed = k;
 }
 void rt_exec_bind_own_block(rt_exec *e, int first, float *block, const int64_t *offset, int n) {
     for (int i = 0; i < n; i++)
@@ -170,8 +170,8 @@ static void *resolve(const rt_exec *e, const rt_ref *r, spot at) {
         return e->slice_mem + (size_t)at.room * e->p->slice_bytes + r->offset;
     case RT_PLACE_GLOBAL:
         return e->global_mem + r->offset;
-    case RT_PLACE_KEPT:
-        return e->kept->mem + r->offset;
+    case RT_PLACE_PACKED:
+        return e->packed->mem + r->offset;
     case RT_PLACE_PARAM:
         return e->param[r->slot];
     case RT_PLACE_INPUT:
@@ -316,10 +316,10 @@ static void run_global(const rt_exec *e, const rt_action *a, const rt_run *run, 
     clock_stop(run, a, start);
 }
 
-/* True, with the lock taken, if the first nkept actions of the prologue have to run: kept_end follows. */
-static bool kept_begin(rt_exec *e, const rt_run *run) {
-    rt_kept *k = e->kept;
-    if (e->p->nkept == 0 || (run->params_unchanged && atomic_load_explicit(&k->made, memory_order_acquire)))
+/* True, with the lock taken, if the first npacked actions of the prologue have to run: packed_end follows. */
+static bool packed_begin(rt_exec *e, const rt_run *run) {
+    rt_packed *k = e->packed;
+    if (e->p->npacked == 0 || (run->params_unchanged && atomic_load_explicit(&k->made, memory_order_acquire)))
         return false;
     pthread_mutex_lock(&k->lock);
     if (!run->params_unchanged || !atomic_load_explicit(&k->made, memory_order_relaxed))
@@ -327,9 +327,9 @@ static bool kept_begin(rt_exec *e, const rt_run *run) {
     pthread_mutex_unlock(&k->lock);
     return false;
 }
-static void kept_end(rt_exec *e) {
-    atomic_store_explicit(&e->kept->made, true, memory_order_release);
-    pthread_mutex_unlock(&e->kept->lock);
+static void packed_end(rt_exec *e) {
+    atomic_store_explicit(&e->packed->made, true, memory_order_release);
+    pthread_mutex_unlock(&e->packed->lock);
 }
 
 /* ---- a whole member on one worker ---- */
@@ -345,12 +345,12 @@ typedef struct runs {
 void rt_exec_run_here(rt_exec *e, const rt_run *run, int worker) {
     const rt_plan *p = e->p;
     atomic_store(&e->cut, false);
-    if (kept_begin(e, run)) {
-        for (int64_t i = 0; i < p->nkept; i++)
+    if (packed_begin(e, run)) {
+        for (int64_t i = 0; i < p->npacked; i++)
             run_global(e, &p->prologue.a[i], run, worker);
-        kept_end(e);
+        packed_end(e);
     }
-    for (int64_t i = p->nkept; i < p->prologue.n; i++)
+    for (int64_t i = p->npacked; i < p->prologue.n; i++)
         run_global(e, &p->prologue.a[i], run, worker);
     for (int ph = 0; ph < p->laps; ph++) {
         for (int64_t s = 0; s < p->slices; s++)
@@ -381,7 +381,8 @@ static void one_chunk(void *ctx, int64_t job, int worker) {
     const runs *r = ctx;
     (void)worker;
     for (int64_t i = r->lo; i < r->hi; i++) {
-        const int64_t n = rt_desc_elems(&r->list->a[i].desc), chunks = (n + RT_REDUCE_CHUNK - 1) / RT_REDUCE_CHUNK;
+        const int64_t n = rt_desc_elems(&r->list->a[i].desc),
+                      chunks = (n + RT_REDUCE_CHUNK - 1) / RT_REDUCE_CHUNK;
         if (job < chunks) {
             reduce(r->e[0], &r->list->a[i], job * RT_REDUCE_CHUNK, RT_MIN(n, (job + 1) * RT_REDUCE_CHUNK));
             return;
@@ -429,24 +430,24 @@ static void shared_prologue(rt_exec *e, const rt_run *run, int64_t first, int64_
     shared_section(&r, &part, pool);
 }
 
-static void shared_kept(rt_exec *e, const rt_run *run, rt_pool *pool) {
-    if (!kept_begin(e, run))
+static void shared_packing(rt_exec *e, const rt_run *run, rt_pool *pool) {
+    if (!packed_begin(e, run))
         return;
-    shared_prologue(e, run, 0, e->p->nkept, pool);
-    kept_end(e);
+    shared_prologue(e, run, 0, e->p->npacked, pool);
+    packed_end(e);
 }
 
 void rt_exec_prepare(rt_exec *e, rt_pool *pool) {
     const rt_run run = {0};
-    shared_kept(e, &run, pool);
+    shared_packing(e, &run, pool);
 }
 
 static void shared_member(rt_exec *e, const rt_run *run, rt_pool *pool) {
     const rt_plan *p = e->p;
     runs r = {.e = &e, .run = run, .n = 1};
     atomic_store(&e->cut, false);
-    shared_kept(e, run, pool);
-    shared_prologue(e, run, p->nkept, p->prologue.n, pool);
+    shared_packing(e, run, pool);
+    shared_prologue(e, run, p->npacked, p->prologue.n, pool);
     for (r.lap = 0; r.lap < p->laps; r.lap++) {
         rt_pool_run(pool, one_slice, &r, e->slices.hi - e->slices.lo);
         if (rt_exec_is_cut(e))

@@ -10,7 +10,7 @@
 
 /* What is made of parameters alone. Execs that share it may run at the same time: the first makes it under the lock,
  * the others wait for that and then only read. */
-struct rt_kept {
+struct rt_packed {
     uint8_t *mem;
     pthread_mutex_t lock;
     atomic_bool made; /* at least once */
@@ -21,10 +21,10 @@ struct rt_exec {
     const rt_plan *p;
     uint8_t *slice_mem, *global_mem; /* one block */
     uint8_t *block;
-    int64_t rooms;        /* slice workspaces: one per slice, or, if slices are independent, per worker */
-    rt_share slices;      /* of the plan: those of this rank */
-    rt_exec_ranks *ranks; /* NULL: it has them all */
-    rt_kept *kept, *own;  /* own: NULL if it shares those of others */
+    int64_t rooms;           /* slice workspaces: one per slice, or, if slices are independent, per worker */
+    rt_share slices;         /* of the plan: those of this rank */
+    rt_exec_ranks *ranks;    /* NULL: it has them all */
+    rt_packed *packed, *own; /* own: NULL if it shares those of others */
     void **param;
     const void **input, **feed;
     void **output;

@@ -99,7 +99,7 @@ static void visit(mem *m, const rt_action *a, int64_t t, bool in_section) {
         read_operands(m, d, t);
         make(m, s, t, in_section);
         if (a->params_only) {
-            m->b[s->v].place = RT_PLACE_KEPT;
+            m->b[s->v].place = RT_PLACE_PACKED;
             touch(&m->b[s->v], 0);
             touch(&m->b[s->v], INT64_MAX / 2);
         }
@@ -278,7 +278,7 @@ static rt_ref ref_of(const mem *m, rt_val v, bool part) {
     const size_t offset = d->type.kind == RT_KIND_SUM ? m->b[sum_block(m, r)].offset : m->b[r].offset;
     if (m->vi[r].output >= 0)
         return (rt_ref){.place = RT_PLACE_OUTPUT, .slot = m->vi[r].output, .offset = offset};
-    return (rt_ref){.place = m->vi[r].params_only ? RT_PLACE_KEPT : RT_PLACE_GLOBAL, .offset = offset};
+    return (rt_ref){.place = m->vi[r].params_only ? RT_PLACE_PACKED : RT_PLACE_GLOBAL, .offset = offset};
 }
 
 /* Where the step of v puts its result. */
@@ -374,7 +374,7 @@ rt_status rt_pass_memory(rt_compile *k) {
         in_place(&m);
     RT_TRY_GOTO(place(&m, RT_PLACE_SLICE, reuse, &p->slice_bytes));
     RT_TRY_GOTO(place(&m, RT_PLACE_GLOBAL, reuse, &p->global_bytes));
-    RT_TRY_GOTO(place(&m, RT_PLACE_KEPT, reuse, &p->kept_bytes));
+    RT_TRY_GOTO(place(&m, RT_PLACE_PACKED, reuse, &p->packed_bytes));
     RT_TRY_GOTO(constants(&m));
     resolve(&m, &p->prologue);
     for (int i = 0; i < p->laps; i++) {

@@ -194,8 +194,8 @@ rt_status rt_pass_schedule(rt_compile *k) {
     RT_TRY(outputs(p, vi));
     if (p->prologue.n > 1) /* qsort takes no NULL, even of nothing */
         qsort(p->prologue.a, (size_t)p->prologue.n, sizeof *p->prologue.a, by_level);
-    while (p->nkept < p->prologue.n && p->prologue.a[p->nkept].params_only)
-        p->nkept++;
+    while (p->npacked < p->prologue.n && p->prologue.a[p->npacked].params_only)
+        p->npacked++;
     for (int i = 0; i < p->laps; i++)
         if (p->section[i].n > 1)
             qsort(p->section[i].a, (size_t)p->section[i].n, sizeof *p->section[i].a, by_level);

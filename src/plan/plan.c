@@ -159,10 +159,10 @@ void rt_plan_destroy(rt_plan **pp) {
 }
 
 size_t rt_plan_bytes(const rt_plan *p) {
-    return p->slice_bytes * (size_t)p->slices + p->global_bytes + p->kept_bytes;
+    return p->slice_bytes * (size_t)p->slices + p->global_bytes + p->packed_bytes;
 }
-size_t rt_plan_kept_bytes(const rt_plan *p) {
-    return p->kept_bytes;
+size_t rt_plan_packed_bytes(const rt_plan *p) {
+    return p->packed_bytes;
 }
 int64_t rt_plan_slices(const rt_plan *p) {
     return p->slices;

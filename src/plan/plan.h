@@ -29,22 +29,23 @@ const char *rt_pass_name(rt_pass p);
 const char *rt_pass_meaning(rt_pass p);
 
 typedef struct rt_plan_options {
-    int64_t
-        slice; /* samples per slice; 0: chosen from the batch and the work per sample. Rounded to a divisor of the batch */
+    /* Samples per slice; 0: chosen from the batch and the work per sample. Rounded to a divisor of the batch. */
+    int64_t slice;
     bool whole_batch; /* one slice: for members that run one per worker */
-    unsigned
-        skip; /* bit p set: leave out pass p (select falls back to reference kernels, memory to no reuse) */
+    /* Bit p set: leave out pass p (select falls back to reference kernels, memory to no reuse). */
+    unsigned skip;
     unsigned forbid; /* RT_KERN_* families not to use */
-    bool v3;         /* only kernels that give the same bits on every x86-64-v3 processor; else whatever is fastest here */
-    bool frozen;     /* parameters stay as they are for many runs (inference): what is made of them alone may
-                        take its time */
+    /* Only kernels that give the same bits on every x86-64-v3 processor; else whatever is fastest here. */
+    bool v3;
+    /* Parameters stay as they are for many runs (inference): what is made of them alone may take its time. */
+    bool frozen;
 } rt_plan_options;
 
 rt_status rt_plan_compile(rt_plan **out, const rt_graph *g, rt_plan_options o) RT_MUST_CHECK;
 void rt_plan_destroy(rt_plan **p);
 void rt_plan_print(const rt_plan *p, rt_str *out); /* steps, kernels, layouts, laps, offsets, memory */
-size_t rt_plan_bytes(const rt_plan *p);            /* workspace of one exec at most, with what is kept */
-size_t rt_plan_kept_bytes(const rt_plan *p);       /* of it, what is made of parameters alone */
+size_t rt_plan_bytes(const rt_plan *p);            /* workspace of one exec at most, with packed weights */
+size_t rt_plan_packed_bytes(const rt_plan *p);     /* of it, what is made of parameters alone */
 int64_t rt_plan_slices(const rt_plan *p);
 double rt_plan_flops(const rt_plan *p); /* of one run over the whole batch */
 
@@ -61,20 +62,20 @@ rt_action_cost rt_plan_action_cost(const rt_plan *p, int64_t i);
 
 /* What a plan makes of parameters alone: weights in the layouts of their kernels. Execs of one plan can share
  * it if their parameters are the same, and an exec can change between several, one per network. */
-typedef struct rt_kept rt_kept;
-rt_status rt_kept_create(rt_kept **out, const rt_plan *p) RT_MUST_CHECK; /* the plan outlives it */
-void rt_kept_destroy(rt_kept **k);
+typedef struct rt_packed rt_packed;
+rt_status rt_packed_create(rt_packed **out, const rt_plan *p) RT_MUST_CHECK; /* the plan outlives it */
+void rt_packed_destroy(rt_packed **k);
 
 rt_status rt_exec_create(rt_exec **out, const rt_plan *p,
                          rt_pool *pool) RT_MUST_CHECK; /* plan and pool outlive it */
-/* The same without one of its own: rt_exec_bind_kept comes before the first run. */
+/* The same without one of its own: rt_exec_bind_packed comes before the first run. */
 rt_status rt_exec_create_sharing(rt_exec **out, const rt_plan *p, rt_pool *pool) RT_MUST_CHECK;
 /* The slices are shared by ranks: each runs its own, and all of them run it at the same time, by rt_exec_run. What a
  * run leaves behind, all have; if a rank fails, it is cut. A plan that sums up nothing is not for this. */
 rt_status rt_exec_create_team(rt_exec **out, const rt_plan *p, rt_pool *pool, rt_ranks team) RT_MUST_CHECK;
 void rt_exec_destroy(rt_exec **e);
-void rt_exec_bind_kept(rt_exec *e, rt_kept *k);
-/* Makes what is kept from the parameters bound to e, so that any number of execs that share it can run at once,
+void rt_exec_bind_packed(rt_exec *e, rt_packed *k);
+/* Packs the weights of the parameters bound to e, so that any number of execs that share them can run at once,
  * all with params_unchanged. */
 void rt_exec_prepare(rt_exec *e, rt_pool *pool);
 /* Bindings stay until changed. Data is borrowed. Inputs: groups * batch rows, row-major. By the graph's
@@ -93,7 +94,7 @@ void rt_exec_bind_output(rt_exec *e, int i, void *data);
 typedef struct rt_run {
     uint64_t seed, step;
     bool
-        params_unchanged; /* since what this exec has bound as kept was made: it is not made again (inference) */
+        params_unchanged; /* since the weights this exec has bound were packed: they are not packed again (inference) */
     double *
         profile; /* NULL, or the seconds of every action of the plan, which the run adds to; one worker only */
     /* What the caller reads next, or NULL: if a second-level cache has room for it beside the workspace, a part

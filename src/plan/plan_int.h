@@ -6,7 +6,7 @@
  *
  *   time:  prologue | lap 0: slice steps, all slices | section 0: sums over slices, global steps | lap 1 | section 1 | ...
  *   place: slice workspace (one per slice; one per worker if slices are independent): batched values, parts of
- *          sums, scratch | global workspace: sums and global values | kept between runs: what the prologue
+ *          sums, scratch | global workspace: sums and global values | packed: what the prologue
  *          makes of parameters alone
  */
 #ifndef RT_PLAN_PLAN_INT_H
@@ -20,7 +20,7 @@ typedef enum rt_place {
     RT_PLACE_NONE,
     RT_PLACE_SLICE,  /* offset in the slice workspace */
     RT_PLACE_GLOBAL, /* offset in the global workspace */
-    RT_PLACE_KEPT,   /* offset in what is kept between runs */
+    RT_PLACE_PACKED, /* offset in the packed weights */
     RT_PLACE_PARAM,  /* slot */
     RT_PLACE_INPUT,  /* slot; rows of the slice, one group */
     RT_PLACE_FEED,   /* slot */
@@ -86,10 +86,10 @@ struct rt_plan {
     int64_t nstep;
     int laps;
     rt_actions prologue;       /* first what depends on parameters alone */
-    int64_t nkept;             /* so many actions */
+    int64_t npacked;           /* so many actions */
     rt_actions *slice_actions; /* per lap */
     rt_actions *section;       /* per lap */
-    size_t slice_bytes, global_bytes, kept_bytes, const_bytes;
+    size_t slice_bytes, global_bytes, packed_bytes, const_bytes;
     uint8_t *consts;
     int ninputs, nfeeds, nslots, noutputs;
     int32_t nactions;
@@ -98,7 +98,7 @@ struct rt_plan {
 /* Per value of the rewritten graph; made by schedule, used by memory and lower. */
 typedef struct rt_vinfo {
     int32_t step;    /* index, -1 for leaves and views */
-    int32_t lap;   /* slice steps: lap; global: section (-1: prologue) */
+    int32_t lap;     /* slice steps: lap; global: section (-1: prologue) */
     int32_t section; /* sums over the batch: section that completes them; otherwise as lap */
     rt_val view_of;  /* RESHAPE in place of another value, else 0 */
     int32_t output;  /* first global output that is this value, else -1 */

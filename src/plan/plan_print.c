@@ -5,7 +5,7 @@
 #include <string.h>
 
 static void print_ref(rt_str *out, const rt_ref *r) {
-    static const char *const NAMES[] = {"?",     "slice", "global", "kept", "param",
+    static const char *const NAMES[] = {"?",     "slice", "global", "packed", "param",
                                         "input", "feed",  "const",  "out"};
     if (r->place == RT_PLACE_PARAM || r->place == RT_PLACE_INPUT || r->place == RT_PLACE_FEED)
         rt_str_appendf(out, "%s#%d", NAMES[r->place], r->slot);
@@ -109,13 +109,12 @@ static void print_kernels(const rt_plan *p, rt_str *out) {
 }
 
 void rt_plan_print(const rt_plan *p, rt_str *out) {
-    rt_str_appendf(out,
-                   "plan: batch %lld in %lld slices of %lld, %d laps, %lld steps, %.1f MFLOP per run\n",
+    rt_str_appendf(out, "plan: batch %lld in %lld slices of %lld, %d laps, %lld steps, %.1f MFLOP per run\n",
                    (long long)p->batch, (long long)p->slices, (long long)p->slice, p->laps,
                    (long long)p->nstep, p->flops * 1e-6);
     rt_str_appendf(out,
-                   "memory: %zu bytes = %lld x %zu slice + %zu global + %zu kept; constants %zu\npasses:",
-                   rt_plan_bytes(p), (long long)p->slices, p->slice_bytes, p->global_bytes, p->kept_bytes,
+                   "memory: %zu bytes = %lld x %zu slice + %zu global + %zu packed; constants %zu\npasses:",
+                   rt_plan_bytes(p), (long long)p->slices, p->slice_bytes, p->global_bytes, p->packed_bytes,
                    p->const_bytes);
     for (int i = 0; i < RT_PASS_COUNT; i++)
         rt_str_appendf(out, " %s%s", (p->opt.skip & (1u << i)) != 0 ? "-" : "", rt_pass_name((rt_pass)i));

@@ -90,7 +90,7 @@ static void test_shared(void **state) {
     for (int frozen = 0; frozen < 2; frozen++) {
         fixture f;
         rt_plan *p = NULL;
-        rt_kept *kept[NETWORKS] = {NULL};
+        rt_packed *packed[NETWORKS] = {NULL};
         rt_exec *e[SHARING];
         rt_run runs[SHARING];
         answer want[NETWORKS], got[SHARING];
@@ -99,19 +99,19 @@ static void test_shared(void **state) {
         for (int m = 0; m < NETWORKS; m++) {
             alone(&f, p, m, want[m]);
             check_oracle(&f, m, want[m]);
-            assert_int_equal(rt_kept_create(&kept[m], p), RT_OK);
+            assert_int_equal(rt_packed_create(&packed[m], p), RT_OK);
         }
         assert_memory_not_equal(want[0], want[1], sizeof want[0]);
         for (int i = 0; i < SHARING; i++) {
             assert_int_equal(rt_exec_create_sharing(&e[i], p, f.pool), RT_OK);
             runs[i] = (rt_run){.params_unchanged = true};
         }
-        /* twice, so that everyone has been of both networks; what is kept is made in the first turn only */
+        /* twice, so that everyone has been of both networks; what is packed is made in the first turn only */
         for (int turn = 0; turn < 2; turn++) {
             for (int i = 0; i < SHARING; i++) {
                 const int m = (i + turn) % NETWORKS;
                 bind(e[i], &f, m, got[i]);
-                rt_exec_bind_kept(e[i], kept[m]);
+                rt_exec_bind_packed(e[i], packed[m]);
                 if (turn == 0 && i < NETWORKS)
                     rt_exec_prepare(e[i], f.pool);
             }
@@ -122,7 +122,7 @@ static void test_shared(void **state) {
         for (int i = 0; i < SHARING; i++)
             rt_exec_destroy(&e[i]);
         for (int m = 0; m < NETWORKS; m++)
-            rt_kept_destroy(&kept[m]);
+            rt_packed_destroy(&packed[m]);
         rt_plan_destroy(&p);
         close_fixture(&f);
     }
@@ -150,7 +150,7 @@ static void test_made_once(void **state) {
             rt_exec_run_here(e, &unchanged, 0);
         else
             rt_exec_run(&e, &unchanged, 1, f.pool);
-        if (rt_plan_kept_bytes(p) > 0) /* without vector kernels weights are used as they are */
+        if (rt_plan_packed_bytes(p) > 0) /* without vector kernels weights are used as they are */
             assert_memory_equal(stale, before, sizeof stale);
         rt_exec_bind_output(e, 0, after);
         if (here)
