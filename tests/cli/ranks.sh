@@ -264,21 +264,22 @@ ranks "$first" 2 bench --arch mlp:8 --input 4 --batch 16 --members 2 --budget 0.
 check "bench on two ranks" grep -q '"ranks":2' out
 
 # ---- faults: the job ends by itself, and what is there goes on to the same bytes ----
-slow="train --data spiral:n=600 --arch mlp:64,64 --members 3 --epochs ${long:+4}00 --batch 20 --seed 3 -q -j 1 --rank-timeout 2 --checkpoint-every 0"
-[ -n "$long" ] || slow=$(echo "$slow" | sed 's/--epochs 00/--epochs 60/')
+slow="train --data spiral:n=600 --arch mlp:64,64 --members 3 --batch 20 --seed 3 -q -j 1 --rank-timeout 2 --checkpoint-every 0 --epochs"
+if [ -n "$long" ]; then epochs=20000; else epochs=3000; fi # longer than all faults of one MPI take
 # victim RUN N: process of the n-th rank (any order)
 victim() {
     pgrep -f "^$RETORT .*--out $1 *" | sed -n "$2p"
 }
 # shellcheck disable=SC2086
-run $slow --out slow.one
-# fault LIBRARY RUN SIGNAL: starts, waits for the first checkpoint, sends the signal to a rank, waits for the end
+run $slow "$epochs" --out slow.one
+# fault LIBRARY RUN SIGNAL [FLAG]: starts, waits for the first checkpoint, sends the signal to a rank, waits for the end;
+# FLAG is the launcher's
 fault() {
     # shellcheck disable=SC2086
     if [ -d "$2" ]; then
-        timeout 120 "mpirun.$1" -n 3 "$RETORT" train -q -j 1 --rank-timeout 2 --resume --out "$2" >out 2>err </dev/null &
+        timeout 120 "mpirun.$1" ${4:-} -n 3 "$RETORT" train -q -j 1 --rank-timeout 2 --resume --out "$2" >out 2>err </dev/null &
     else
-        timeout 120 "mpirun.$1" -n 3 "$RETORT" $slow --out "$2" >out 2>err </dev/null &
+        timeout 120 "mpirun.$1" ${4:-} -n 3 "$RETORT" $slow "$epochs" --out "$2" >out 2>err </dev/null &
     fi
     job=$!
     for _ in $(seq 100); do
@@ -295,25 +296,27 @@ fault() {
 }
 for l in $libraries; do
     fault "$l" "usr1-$l" USR1
-    check "SIGUSR1 to one rank: all save and leave with code 4 ($l)" test "$rc" -eq 4 -o "$rc" -eq 0
+    check "SIGUSR1 to one rank: all save and leave with code 4 ($l)" test "$rc" -eq 4
     fault "$l" "usr1-$l" STOP # anywhere: while the ranks join, they have half a minute
     check "a frozen rank ends the job in time ($l: $took s)" test "$took" -le 45
-    [ "$rc" -eq 0 ] || grep -q "no sign of life" err
-    ok $? "and is named ($l)"
+    check "and is named ($l)" grep -q "no sign of life" err
     for i in 1 ${long:+$(seq 2 25)}; do
         fault "$l" "usr1-$l" KILL
-        check "killing a rank ends the job ($l, $i: $took s)" test "$took" -le 12
+        check "killing a rank ends the job ($l, $i: $took s)" test "$took" -le 12 -a "$rc" -ne 0
     done
-    # The launcher may kill the others before they can speak: MPICH's mostly does, Open MPI's on a busy machine.
-    named="" others=""
-    for i in 1 2 3 4 5; do
-        [ -z "$named" ] || break
-        fault "$l" "died-$l-$i" KILL # at work: there was no checkpoint before
-        grep -q "^retort: rank [0-9] on .* (process $v) has died" err && named=1
-        grep "has died" err | grep -qv "(process $v)" && others=1
-    done
-    check "no other rank is named than the one that died ($l)" test -z "$others"
-    [ "$l" != openmpi ] || check "a rank that dies is named" test -n "$named"
+    # At work, in a run that does not end by itself. The launcher mostly kills the others before they can speak; Open MPI's
+    # lets them with this flag.
+    ends=$epochs
+    epochs=100000
+    if [ "$l" = openmpi ]; then
+        fault "$l" "died-$l" KILL --enable-recovery
+        check "a rank that dies is named" grep -q "^retort: rank [0-9] on .* (process $v) has died" err
+    else
+        fault "$l" "died-$l" KILL
+    fi
+    epochs=$ends
+    grep "has died" err | grep -v "(process $v)" >others
+    check "no other rank is named than the one that died ($l)" test ! -s others
     ranks "$l" 2 train --out "usr1-$l" --resume -q
     expect 0 "" "what is left goes on ($l)"
     check "to the same models ($l)" same_models slow.one "usr1-$l"
@@ -322,7 +325,7 @@ done
 # a rank that never comes
 start=$(date +%s)
 # shellcheck disable=SC2086
-timeout 120 "mpirun.$other" -n 1 "$RETORT" $slow --out never : -n 1 sh -c 'kill -STOP $$' >out 2>err </dev/null
+timeout 120 "mpirun.$other" -n 1 "$RETORT" $slow "$epochs" --out never : -n 1 sh -c 'kill -STOP $$' >out 2>err </dev/null
 took=$(($(date +%s) - start))
 check "a rank that never joins ends the job in time ($took s)" test "$took" -le 45
 check "that is said" grep -q "waits for the others to join" err
