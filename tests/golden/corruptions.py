@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Corruptions without randomness, the line blur, and rotations, by numpy, scipy and Pillow.
 
     corruptions.py > corruptions.txt        writes the numbers that test_corruptions.c reads

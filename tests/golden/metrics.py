@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Metrics of small random predictions, by NumPy and SciPy in double.
 
     metrics.py > metrics.txt        writes the numbers that test_metrics_golden.c reads

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Losses and gradients of the distillation objectives and directions of the perturbations, by PyTorch in double.
 
     objectives.py > objectives.txt        writes the numbers that test_objectives.c and test_perturbs.c read

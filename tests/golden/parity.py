@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Numbers that test_parity.c must reproduce: losses of a few SGD steps in PyTorch and the logits afterwards.
 
 Weights, images and labels come from an integer hash that both sides compute exactly, so that nothing but the results

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 """Losses and gradients of BatchEnsemble students, from PyTorch in double: writes students.txt for test_students.c.
 
 Members are computed one by one with explicit weights W o s_m r_m^T, which is not how the library does it. Parameters, inputs
