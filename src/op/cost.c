@@ -99,7 +99,7 @@ static double flops_of(rt_op op, const rt_attr *attr, const rt_type *out, const 
         return 2 * n0 * (in[0].groups > 0 ? (double)in[0].groups : dim);
     case RT_OP_MATINV:
         return 2 * n0 * dim;
-    case RT_OP_FAST_BWD:
+    case RT_OP_RANK1_BWD:
         return 3 * n0;
     case RT_OP_SOLVE:
         return n0 * dim * 2 / 3 + 2 * n0 * (double)out->shape.d[1];

@@ -65,7 +65,7 @@ rt_status rt_infer_conv2d_bwd_weights(const rt_infer *q) {
     return rt_infer_global(q, q->in[0].dtype, rt_shape4(oc, x[1], q->attr->kh, q->attr->kw));
 }
 
-rt_status rt_infer_fast_bwd(const rt_infer *q) {
+rt_status rt_infer_rank1_bwd(const rt_infer *q) {
     RT_TRY(rt_infer_need_float(q));
     for (int i = 0; i < 4; i++)
         RT_TRY(rt_infer_need_global(q, i));

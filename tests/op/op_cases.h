@@ -701,7 +701,7 @@ static inline void op_cases_each(rt_op op, const op_sweep *s) {
     case RT_OP_CONV2D_BWD_WEIGHTS:
         op_convs_each(op, s);
         break;
-    case RT_OP_FAST_BWD:
+    case RT_OP_RANK1_BWD:
         op_fast_each(op, s);
         break;
     case RT_OP_MAXPOOL:

@@ -487,11 +487,11 @@ static void test_fused_fast(void **state) {
     (void)state;
     net t;
     build(&t, LARGE + 3);
-    const rt_plan_options on = {.slice = 4}, off = {.slice = 4, .skip = 1u << RT_PASS_FAST};
-    assert_int_equal(count_in_plan(t.g, off, "fast_bwd("), 0);
+    const rt_plan_options on = {.slice = 4}, off = {.slice = 4, .skip = 1u << RT_PASS_RANK1};
+    assert_int_equal(count_in_plan(t.g, off, "rank1_bwd("), 0);
     assert_int_equal(count_in_plan(t.g, off, "chan_dot("), 8);
     /* without oneDNN the layer of one tap has but the reference, and stays as it is */
-    assert_int_equal(count_in_plan(t.g, on, "fast_bwd("), RT_WITH_ONEDNN ? 12 : 9);
+    assert_int_equal(count_in_plan(t.g, on, "rank1_bwd("), RT_WITH_ONEDNN ? 12 : 9);
     assert_int_equal(count_in_plan(t.g, on, "chan_dot("), RT_WITH_ONEDNN ? 0 : 2);
     assert_int_equal(count_in_plan(t.g, on, "fused_conv[bn_apply relu mul_chan conv2d mul_chan "), 2);
     assert_int_equal(count_in_plan(t.g, on, "conv2d_bwd_data mul_chan bn_relu_bwd bn_gstats]"), 2);
@@ -509,7 +509,7 @@ static void test_large_fast(void **state) {
                      y = rt_graph_input(t.g, "y", RT_DTYPE_I32, rt_shape0(), 1);
         const rt_val z = large_fast(&t, rt_tile_members(t.g, x, 2), 64, 3, 1);
         add_outputs(&t, x, rt_global_avgpool(t.g, z), rt_tile_members(t.g, y, 2));
-        assert_int_equal(count_in_plan(t.g, (rt_plan_options){.slice = 8}, "fast_bwd("), size == 4 ? 0 : 3);
+        assert_int_equal(count_in_plan(t.g, (rt_plan_options){.slice = 8}, "rank1_bwd("), size == 4 ? 0 : 3);
         drop(&t);
     }
 }

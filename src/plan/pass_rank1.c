@@ -1,5 +1,5 @@
 /*
- * pass_fast.c - the gradients of a BatchEnsemble's convolution from one gradient of weights per member.
+ * pass_rank1.c - the gradients of a BatchEnsemble's convolution from one gradient of weights per member.
  *
  * y_m = s_m o conv(r_m o a_m, w), differentiated operation by operation, reads its data again and again: ds takes
  * products of dy and the raw convolution, dr of a and the gradient that comes out of the convolution. So these
@@ -8,12 +8,12 @@
  *
  *     d_m = bwd_weights(a_m, dy_m)
  *
- * all three gradients are sums over d_m times two of r_m, w and s_m (FAST_BWD), of a size that does not grow with
+ * all three gradients are sums over d_m times two of r_m, w and s_m (RANK1_BWD), of a size that does not grow with
  * batch and image:
  *
- *     bwd_weights(r o a, s o dy)                  =>  fast_bwd[w](d, w, r, s)
- *     chan_dot(bwd_data(s o dy, w), a)            =>  fast_bwd[r](d, w, r, s)
- *     chan_dot(dy, conv(r o a, w))                =>  fast_bwd[s](d, w, r, s)
+ *     bwd_weights(r o a, s o dy)                  =>  rank1_bwd[w](d, w, r, s)
+ *     chan_dot(bwd_data(s o dy, w), a)            =>  rank1_bwd[r](d, w, r, s)
+ *     chan_dot(dy, conv(r o a, w))                =>  rank1_bwd[s](d, w, r, s)
  *
  * What is left of r and s is applied to values that nobody else reads. A gradient per member and slice is M times
  * as large as the one it replaces: the pass leaves layers alone in which it is larger than the data of the slice.
@@ -21,7 +21,7 @@
 #include "base/alloc.h"
 #include "plan/plan_int.h"
 
-enum { OF_W, OF_R, OF_S }; /* FAST_BWD's index */
+enum { OF_W, OF_R, OF_S }; /* RANK1_BWD's index */
 
 /* What stands for a value: one of the gradients of a convolution. */
 typedef struct part {
@@ -103,8 +103,7 @@ static rt_status match(part *parts, const rt_graph *g, rt_val v, rt_choice c) {
     part p = {.a = x->in[0], .r = x->in[1], .dy = y->in[0], .s = y->in[1], .w = conv->in[1], .attr = d->attr};
     p.attr.members = members;
     const rt_val back = find(g, RT_OP_CONV2D_BWD_DATA, dz, p.w);
-    const rt_val of[3] = {v, back != 0 ? find_dot(g, back, p.a, members) : 0,
-                          find_dot(g, p.dy, z, members)};
+    const rt_val of[3] = {v, back != 0 ? find_dot(g, back, p.a, members) : 0, find_dot(g, p.dy, z, members)};
     if (conv->attr.stride != d->attr.stride || conv->attr.pad != d->attr.pad ||
         !rt_shape_equal(&d->type.shape, &type_of(g, p.w)->shape) || (of[OF_R] == 0 && of[OF_S] == 0))
         return RT_OK;
@@ -120,10 +119,10 @@ static void emit(rt_rewrite *w, rt_val v, const part *p) {
     const rt_val data[2] = {w->map[p->a], w->map[p->dy]};
     const rt_val d = rt_graph_op(w->to, RT_OP_CONV2D_BWD_WEIGHTS, p->attr, data, 2);
     const rt_val in[4] = {d, w->map[p->w], w->map[p->r], w->map[p->s]};
-    w->map[v] = rt_graph_op(w->to, RT_OP_FAST_BWD, (rt_attr){.index = p->of}, in, 4);
+    w->map[v] = rt_graph_op(w->to, RT_OP_RANK1_BWD, (rt_attr){.index = p->of}, in, 4);
 }
 
-rt_status rt_pass_fast(rt_compile *k) {
+rt_status rt_pass_rank1(rt_compile *k) {
     rt_graph **g = &k->p->g;
     const rt_choice c = k->choice;
     rt_rewrite w;

@@ -1,5 +1,5 @@
 /*
- * vec_fast.c - gradients of a BatchEnsemble's weights (FAST_BWD).
+ * vec_rank1.c - gradients of a BatchEnsemble's weights (RANK1_BWD).
  *
  * Member m of a convolution has the weight w o (s_m r_m'), r on input channels, s on output channels. From the
  * gradient d_m of that product, for each member, follow those of its three factors:
@@ -47,7 +47,8 @@ static void of_weights(float *dw, const float *d, const float *stretched, const 
         }
 }
 
-static void of_inputs(float *dr, const float *d, const float *w, float *sums, const float *s, const sizes *z) {
+static void of_inputs(float *dr, const float *d, const float *w, float *sums, const float *s,
+                      const sizes *z) {
     for (int64_t m = 0; m < z->members; m++, dr += z->ic) {
         memset(sums, 0, (size_t)z->padded * sizeof *sums);
         for (int64_t o = 0; o < z->oc; o++) {
@@ -107,5 +108,5 @@ static void run(const void *state, const rt_problem *p, void *out, const void *c
         of_outputs(out, in[0], in[1], scratch, &z);
 }
 
-const rt_kern RT_V(rt_k_fast_bwd_f32) = {
+const rt_kern RT_V(rt_k_rank1_bwd_f32) = {
     .impl = RT_V_IMPL, .supports = supports, .prepare = prepare, .run = run};
