@@ -17,17 +17,17 @@
 /* ---- symmetries (symmetry.c) ---- */
 
 /* A set of axes, of parameters and of values, whose n places can be permuted together. */
-typedef struct rt_sym_group {
+typedef struct rt_sym_bundle {
     int64_t n;
     int64_t offset; /* of its n entries in a set of permutations */
     char name[64];  /* the first layer that writes these units: "layers.0", "conv1" */
-} rt_sym_group;
+} rt_sym_bundle;
 
-/* What an axis of a parameter follows: place i of the group is elements [i repeat, (i + 1) repeat) of the
- * axis, so that its length is n repeat. A dense layer after a map of h x w has repeat h w. group -1: stays as
+/* What an axis of a parameter follows: place i of the bundle is elements [i repeat, (i + 1) repeat) of the
+ * axis, so that its length is n repeat. A dense layer after a map of h x w has repeat h w. bundle -1: stays as
  * it is. */
 typedef struct rt_sym_axis {
-    int group;
+    int bundle;
     int64_t repeat;
 } rt_sym_axis;
 
@@ -38,9 +38,9 @@ typedef struct rt_sym_fixed {
 } rt_sym_fixed;
 
 typedef struct rt_symmetry {
-    int groups, slots, nfixed;
-    int64_t total; /* sum of n over groups: numbers in a set of permutations */
-    rt_sym_group *group;
+    int bundles, slots, nfixed;
+    int64_t total; /* sum of n over bundles: numbers in a set of permutations */
+    rt_sym_bundle *bundle;
     rt_sym_axis *axis; /* (slots, RT_MAX_RANK) */
     rt_sym_fixed *fixed;
 } rt_symmetry;
@@ -56,7 +56,7 @@ RT_INLINE rt_sym_axis rt_symmetry_axis(const rt_symmetry *s, int slot, int axis)
 void rt_symmetry_print(const rt_symmetry *s, const rt_params *params, rt_str *out);
 
 /*
- * A set of permutations is int64_t[total]: p = perm + group.offset, and place i of the result is place p[i]
+ * A set of permutations is int64_t[total]: p = perm + bundle.offset, and place i of the result is place p[i]
  * of the source. As a matrix P_{i, p[i]} = 1 and a weight (out, in) becomes P_out W P_in^T.
  */
 void rt_perm_identity(const rt_symmetry *s, int64_t *perm);

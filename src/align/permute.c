@@ -1,7 +1,7 @@
 /*
- * permute.c - sets of permutations, one per group of a symmetry, and what they do to a block of parameters.
+ * permute.c - sets of permutations, one per bundle of a symmetry, and what they do to a block of parameters.
  *
- * Place i of the result is place p[i] of the source. An axis of a parameter follows its group in blocks of
+ * Place i of the result is place p[i] of the source. An axis of a parameter follows its bundle in blocks of
  * `repeat` elements; a parameter of rank r is gathered along all its axes at once, with the index tables of
  * its axes worked out on the way: the innermost run that no permutation touches is copied whole.
  */
@@ -9,47 +9,47 @@
 #include <string.h>
 
 void rt_perm_identity(const rt_symmetry *s, int64_t *perm) {
-    for (int g = 0; g < s->groups; g++)
-        for (int64_t i = 0; i < s->group[g].n; i++)
-            perm[s->group[g].offset + i] = i;
+    for (int g = 0; g < s->bundles; g++)
+        for (int64_t i = 0; i < s->bundle[g].n; i++)
+            perm[s->bundle[g].offset + i] = i;
 }
 
 void rt_perm_random(const rt_symmetry *s, int64_t *perm, rt_rng r) {
-    for (int g = 0; g < s->groups; g++) {
+    for (int g = 0; g < s->bundles; g++) {
         rt_rng own = {r.seed, r.stream + (uint64_t)g};
-        rt_rng_permutation(own, perm + s->group[g].offset, s->group[g].n);
+        rt_rng_permutation(own, perm + s->bundle[g].offset, s->bundle[g].n);
     }
 }
 
 void rt_perm_compose(const rt_symmetry *s, int64_t *dst, const int64_t *a, const int64_t *b, int64_t *tmp) {
-    for (int g = 0; g < s->groups; g++) {
-        const int64_t at = s->group[g].offset;
-        for (int64_t i = 0; i < s->group[g].n; i++)
+    for (int g = 0; g < s->bundles; g++) {
+        const int64_t at = s->bundle[g].offset;
+        for (int64_t i = 0; i < s->bundle[g].n; i++)
             tmp[at + i] = a[at + b[at + i]];
     }
     memcpy(dst, tmp, (size_t)s->total * sizeof *dst);
 }
 
 void rt_perm_invert(const rt_symmetry *s, int64_t *dst, const int64_t *a) {
-    for (int g = 0; g < s->groups; g++) {
-        const int64_t at = s->group[g].offset;
-        for (int64_t i = 0; i < s->group[g].n; i++)
+    for (int g = 0; g < s->bundles; g++) {
+        const int64_t at = s->bundle[g].offset;
+        for (int64_t i = 0; i < s->bundle[g].n; i++)
             dst[at + a[at + i]] = i;
     }
 }
 
 /* Element i of an axis comes from this one of the source. */
 static int64_t source(const rt_symmetry *s, rt_sym_axis a, const int64_t *perm, int64_t i) {
-    if (a.group < 0)
+    if (a.bundle < 0)
         return i;
-    return perm[s->group[a.group].offset + i / a.repeat] * a.repeat + i % a.repeat;
+    return perm[s->bundle[a.bundle].offset + i / a.repeat] * a.repeat + i % a.repeat;
 }
 
 static void apply_param(const rt_symmetry *s, const rt_param *p, const rt_sym_axis *axis, float *dst,
                         const float *src, const int64_t *perm) {
     int64_t run = 1; /* elements behind the last axis that moves */
     int rank = p->shape.rank;
-    while (rank > 0 && axis[rank - 1].group < 0)
+    while (rank > 0 && axis[rank - 1].bundle < 0)
         run *= p->shape.d[--rank];
     const int64_t outer = p->count / run;
     for (int64_t k = 0; k < outer; k++) {

@@ -12,7 +12,7 @@
  *     flatten (c, h, w)  y's features ~ c with a repeat: a channel is h w consecutive features
  *
  * Axes of inputs, outputs and constants cannot move, nor can those that meet an operation unknown here: their
- * class is fixed, with a reason. What is left free and belongs to a parameter is a group. There is no table
+ * class is fixed, with a reason. What is left free and belongs to a parameter is a bundle. There is no table
  * of architectures; a new one works as soon as its operations are known.
  *
  * Union-find with weights: a class is a root with n places, or `up` consecutive places of it are one of its
@@ -233,7 +233,7 @@ static void visit(walk *w, rt_val v) {
         fix_value(w, v, 0, NULL);
 }
 
-/* ---- from classes to groups ---- */
+/* ---- from classes to bundles ---- */
 
 static void layer_name(char out[64], const char *param) {
     const char *dot = strrchr(param, '.');
@@ -253,12 +253,12 @@ static void name_class(const walk *w, const rt_params *params, const rt_val *lea
 }
 
 static rt_status collect(rt_symmetry *s, const walk *w, const rt_params *params, const rt_val *leaf) {
-    int *group = NULL; /* of a class: 1 + group, -1 - fixed, 0: not seen */
+    int *bundle = NULL; /* of a class: 1 + bundle, -1 - fixed, 0: not seen */
     rt_status st;
-    RT_TRY(rt_calloc(&group, (size_t)w->count + 1, sizeof *group));
+    RT_TRY(rt_calloc(&bundle, (size_t)w->count + 1, sizeof *bundle));
     s->slots = rt_params_count(params);
     RT_TRY_GOTO(rt_calloc(&s->axis, (size_t)s->slots * RT_MAX_RANK + 1, sizeof *s->axis));
-    RT_TRY_GOTO(rt_calloc(&s->group, (size_t)s->slots * RT_MAX_RANK + 1, sizeof *s->group));
+    RT_TRY_GOTO(rt_calloc(&s->bundle, (size_t)s->slots * RT_MAX_RANK + 1, sizeof *s->bundle));
     RT_TRY_GOTO(rt_calloc(&s->fixed, (size_t)s->slots * RT_MAX_RANK + 1, sizeof *s->fixed));
     for (int k = 0; k < s->slots * RT_MAX_RANK; k++) {
         const int slot = k / RT_MAX_RANK, axis = k % RT_MAX_RANK;
@@ -270,27 +270,27 @@ static rt_status collect(rt_symmetry *s, const walk *w, const rt_params *params,
         if (c->n < 2 || (c->fixed && c->natural))
             continue;
         if (c->fixed) {
-            if (group[l.of] == 0) {
+            if (bundle[l.of] == 0) {
                 rt_sym_fixed *f = &s->fixed[s->nfixed++];
                 f->n = c->n;
                 name_class(w, params, leaf, l.of, f->name);
                 snprintf(f->reason, sizeof f->reason, "%s", c->reason);
-                group[l.of] = -1;
+                bundle[l.of] = -1;
             }
             continue;
         }
-        if (group[l.of] == 0) {
-            rt_sym_group *g = &s->group[s->groups++];
+        if (bundle[l.of] == 0) {
+            rt_sym_bundle *g = &s->bundle[s->bundles++];
             g->n = c->n;
             g->offset = s->total;
             s->total += c->n;
             name_class(w, params, leaf, l.of, g->name);
-            group[l.of] = s->groups;
+            bundle[l.of] = s->bundles;
         }
-        s->axis[k] = (rt_sym_axis){group[l.of] - 1, l.repeat};
+        s->axis[k] = (rt_sym_axis){bundle[l.of] - 1, l.repeat};
     }
 done:
-    rt_free(group);
+    rt_free(bundle);
     return st;
 }
 
@@ -335,17 +335,17 @@ done:
 }
 
 void rt_symmetry_deinit(rt_symmetry *s) {
-    rt_free(s->group);
+    rt_free(s->bundle);
     rt_free(s->axis);
     rt_free(s->fixed);
     memset(s, 0, sizeof *s);
 }
 
 void rt_symmetry_print(const rt_symmetry *s, const rt_params *params, rt_str *out) {
-    for (int g = 0; g < s->groups; g++) {
-        rt_str_appendf(out, "%s (%lld):", s->group[g].name, (long long)s->group[g].n);
+    for (int g = 0; g < s->bundles; g++) {
+        rt_str_appendf(out, "%s (%lld):", s->bundle[g].name, (long long)s->bundle[g].n);
         for (int k = 0; k < s->slots * RT_MAX_RANK; k++) {
-            if (s->axis[k].group != g)
+            if (s->axis[k].bundle != g)
                 continue;
             rt_str_appendf(out, " %s[%d]", rt_params_get(params, k / RT_MAX_RANK)->name, k % RT_MAX_RANK);
             if (s->axis[k].repeat > 1)

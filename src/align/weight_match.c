@@ -2,14 +2,14 @@
  * weight_match.c - renumbering by weights alone (Ainsworth et al. 2023, "Git Re-Basin").
  *
  * The permutations P of network B that bring it nearest to A in weight space maximise <A, P(B)>. Coordinate
- * descent: with all groups but one held, the sum is linear in that group's permutation,
+ * descent: with all bundles but one held, the sum is linear in that bundle's permutation,
  *
- *     <A, P(B)> = const + sum_i G[i][p(i)],     G = sum over parameters touching the group of A' B'^T,
+ *     <A, P(B)> = const + sum_i G[i][p(i)],     G = sum over parameters touching the bundle of A' B'^T,
  *
- * where A' (n, m) has the group's places as rows and everything else, already permuted on its other axes, as
+ * where A' (n, m) has the bundle's places as rows and everything else, already permuted on its other axes, as
  * columns. The parameters are laid side by side into one (n, M) matrix, so G is one product; an assignment
- * (assign.c) gives the best p. Groups are visited in random order until a sweep brings nothing, at most 100
- * times. A step is kept only if <A, P(B)> rose, computed in double: a parameter with one group on two axes
+ * (assign.c) gives the best p. Bundles are visited in random order until a sweep brings nothing, at most 100
+ * times. A step is kept only if <A, P(B)> rose, computed in double: a parameter with one bundle on two axes
  * makes G an approximation.
  *
  * Many networks: each in turn is matched to the mean of the others until nothing moves (MergeMany), starting
@@ -26,7 +26,7 @@
 enum { SWEEPS_MAX = 100, GROUPS_MAX = 1024, MODELS_MAX = 4096 };
 static const double GAIN_MIN = 1e-12; /* of the scalar product: less is rounding */
 
-typedef struct product { /* of one group */
+typedef struct product { /* of one bundle */
     int64_t n, m;
     rt_graph *g;
     rt_plan *plan;
@@ -37,8 +37,8 @@ struct rt_matcher {
     const rt_symmetry *s;
     const rt_params *params;
     rt_pool *pool;
-    product *product;     /* (groups) */
-    float *side[2], *out; /* (n, M) twice, (n, n): the largest group's */
+    product *product;     /* (bundles) */
+    float *side[2], *out; /* (n, M) twice, (n, n): the largest bundle's */
     double *gain;
     float *now, *next;           /* permuted source */
     int64_t *trial, *step, *tmp; /* sets of permutations */
@@ -48,12 +48,12 @@ static bool counts(const rt_param *p) {
     return p->role != RT_ROLE_STATE;
 }
 
-static rt_status prepare(rt_matcher *t, int group) {
-    product *p = &t->product[group];
-    p->n = t->s->group[group].n;
+static rt_status prepare(rt_matcher *t, int bundle) {
+    product *p = &t->product[bundle];
+    p->n = t->s->bundle[bundle].n;
     for (int k = 0; k < t->s->slots * RT_MAX_RANK; k++) {
         const rt_param *line = rt_params_get(t->params, k / RT_MAX_RANK);
-        if (t->s->axis[k].group == group && counts(line))
+        if (t->s->axis[k].bundle == bundle && counts(line))
             p->m += line->count / p->n;
     }
     if (p->m == 0)
@@ -70,8 +70,8 @@ static rt_status matcher_init(rt_matcher *t) {
     const rt_symmetry *s = t->s;
     size_t side = 1, square = 1;
     const size_t floats = (size_t)rt_params_floats(t->params), total = (size_t)s->total + 1;
-    RT_TRY(rt_calloc(&t->product, (size_t)s->groups + 1, sizeof *t->product));
-    for (int g = 0; g < s->groups; g++) {
+    RT_TRY(rt_calloc(&t->product, (size_t)s->bundles + 1, sizeof *t->product));
+    for (int g = 0; g < s->bundles; g++) {
         RT_TRY(prepare(t, g));
         side = RT_MAX(side, (size_t)(t->product[g].n * t->product[g].m));
         square = RT_MAX(square, (size_t)(t->product[g].n * t->product[g].n));
@@ -106,7 +106,7 @@ void rt_matcher_destroy(rt_matcher **matcher) {
     *matcher = NULL;
     if (!t)
         return;
-    for (int g = 0; t->product && g < t->s->groups; g++) {
+    for (int g = 0; t->product && g < t->s->bundles; g++) {
         rt_exec_destroy(&t->product[g].exec);
         rt_plan_destroy(&t->product[g].plan);
         rt_graph_destroy(&t->product[g].g);
@@ -124,7 +124,7 @@ void rt_matcher_destroy(rt_matcher **matcher) {
     rt_free(t);
 }
 
-/* ---- one group ---- */
+/* ---- one bundle ---- */
 
 /* Places of axis `axis` as rows from column `at` of dst (n, m) on; returns the next column. */
 static int64_t unfold(float *dst, int64_t m, int64_t at, const rt_param *p, int axis, int64_t n,
@@ -139,12 +139,12 @@ static int64_t unfold(float *dst, int64_t m, int64_t at, const rt_param *p, int 
     return at + outer * inner;
 }
 
-static void gather(const rt_matcher *t, int group, float *dst, const float *block) {
-    const product *p = &t->product[group];
+static void gather(const rt_matcher *t, int bundle, float *dst, const float *block) {
+    const product *p = &t->product[bundle];
     int64_t at = 0;
     for (int k = 0; k < t->s->slots * RT_MAX_RANK; k++) {
         const rt_param *line = rt_params_get(t->params, k / RT_MAX_RANK);
-        if (t->s->axis[k].group == group && counts(line))
+        if (t->s->axis[k].bundle == bundle && counts(line))
             at = unfold(dst, p->m, at, line, k % RT_MAX_RANK, p->n, block + line->offset);
     }
 }
@@ -161,15 +161,15 @@ static double dot(const rt_matcher *t, const float *a, const float *b) {
     return sum;
 }
 
-/* Best permutation of one group as t->step, the others standing still; false when it is the identity. */
-static rt_status propose(rt_matcher *t, int group, const float *target, bool *moves) {
-    product *p = &t->product[group];
-    int64_t *perm = t->step + t->s->group[group].offset;
+/* Best permutation of one bundle as t->step, the others standing still; false when it is the identity. */
+static rt_status propose(rt_matcher *t, int bundle, const float *target, bool *moves) {
+    product *p = &t->product[bundle];
+    int64_t *perm = t->step + t->s->bundle[bundle].offset;
     *moves = false;
     if (p->m == 0)
         return RT_OK;
-    gather(t, group, t->side[0], target);
-    gather(t, group, t->side[1], t->now);
+    gather(t, bundle, t->side[0], target);
+    gather(t, bundle, t->side[1], t->now);
     rt_exec_bind_feed(p->exec, 0, t->side[0]);
     rt_exec_bind_feed(p->exec, 1, t->side[1]);
     rt_exec_bind_output(p->exec, 0, t->out);
@@ -183,12 +183,12 @@ static rt_status propose(rt_matcher *t, int group, const float *target, bool *mo
     return RT_OK;
 }
 
-/* Takes the best permutation of one group if *value, the scalar product, rises. */
-static rt_status improve(rt_matcher *t, int group, const float *target, const float *source, int64_t *perm,
+/* Takes the best permutation of one bundle if *value, the scalar product, rises. */
+static rt_status improve(rt_matcher *t, int bundle, const float *target, const float *source, int64_t *perm,
                          double *value, double least, bool *better) {
     const rt_symmetry *s = t->s;
     bool moves;
-    RT_TRY(propose(t, group, target, &moves));
+    RT_TRY(propose(t, bundle, target, &moves));
     if (!moves)
         return RT_OK;
     rt_perm_compose(s, t->trial, perm, t->step, t->tmp);
@@ -212,21 +212,21 @@ rt_status rt_matcher_run(rt_matcher *t, const float *target, const float *source
     rt_perm_apply(s, t->params, t->now, source, perm);
     double value = dot(t, target, t->now);
     const double first = value, least = GAIN_MIN * fmax(dot(t, target, target), fabs(value));
-    RT_FAIL_IF(s->groups > RT_COUNT(order), RT_E_UNSUPPORTED,
-               "%d groups of units; at most %lld can be matched", s->groups, (long long)RT_COUNT(order));
-    int64_t moves = 0, solved[GROUPS_MAX]; /* moves there had been when a group was last solved */
-    for (int g = 0; g < s->groups; g++)
+    RT_FAIL_IF(s->bundles > RT_COUNT(order), RT_E_UNSUPPORTED,
+               "%d bundles of units; at most %lld can be matched", s->bundles, (long long)RT_COUNT(order));
+    int64_t moves = 0, solved[GROUPS_MAX]; /* moves there had been when a bundle was last solved */
+    for (int g = 0; g < s->bundles; g++)
         solved[g] = -1;
     bool moved = true;
     for (int sweep = 0; sweep < SWEEPS_MAX && moved; sweep++) {
         moved = false;
-        rt_rng_permutation(rt_rng_make(seed, RT_RNG_MATCH, (uint64_t)sweep, 0), order, s->groups);
-        for (int k = 0; k < s->groups; k++) {
+        rt_rng_permutation(rt_rng_make(seed, RT_RNG_MATCH, (uint64_t)sweep, 0), order, s->bundles);
+        for (int k = 0; k < s->bundles; k++) {
             const int g = (int)order[k];
             bool better = false;
             if (solved[g] == moves)
                 continue;
-            RT_TRY(rt_stop_check("matching", s->group[g].name));
+            RT_TRY(rt_stop_check("matching", s->bundle[g].name));
             RT_TRY(improve(t, g, target, source, perm, &value, least, &better));
             moves += better;
             moved = moved || better;

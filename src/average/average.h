@@ -62,7 +62,7 @@ typedef struct rt_average {
     float *out;        /* (floats): the average */
     float **aligned;   /* (models): blocks as they went into the mean; NULL: as given. Owned */
     int64_t *perms;    /* (models, sym.total): permutations; the identity unless set */
-    float **matrix;    /* (models, sym.groups): soft methods leave (n, n) matrices; NULL: perms. Owned */
+    float **matrix;    /* (models, sym.bundles): soft methods leave (n, n) matrices; NULL: perms. Owned */
     bool *used;        /* (models): soups may leave some out */
     bool keep_scale;   /* repair is not wanted: soups, whose models lie together */
     bool distilled;    /* out is no mean any more */
@@ -70,8 +70,8 @@ typedef struct rt_average {
     char warning[RT_AVERAGE_WARNING]; /* what the caller should know; empty: nothing */
 } rt_average;
 
-RT_INLINE float **rt_average_matrix(const rt_average *a, int model, int group) {
-    return &a->matrix[model * a->sym.groups + group];
+RT_INLINE float **rt_average_matrix(const rt_average *a, int model, int bundle) {
+    return &a->matrix[model * a->sym.bundles + bundle];
 }
 RT_INLINE int64_t *rt_average_perms(const rt_average *a, int model) {
     return a->perms + model * a->sym.total;

@@ -164,7 +164,7 @@ static rt_status make_network(rt_average *a) {
     RT_TRY(rt_calloc(&a->out, (size_t)a->floats, sizeof *a->out));
     RT_TRY(rt_calloc(&a->aligned, models, sizeof *a->aligned));
     RT_TRY(rt_calloc(&a->perms, models * (size_t)a->sym.total + 1, sizeof *a->perms));
-    RT_TRY(rt_calloc(&a->matrix, models * (size_t)a->sym.groups + 1, sizeof *a->matrix));
+    RT_TRY(rt_calloc(&a->matrix, models * (size_t)a->sym.bundles + 1, sizeof *a->matrix));
     RT_TRY(rt_calloc(&a->used, models, sizeof *a->used));
     for (int m = 0; m < a->models; m++) {
         rt_perm_identity(&a->sym, rt_average_perms(a, m));
@@ -200,7 +200,7 @@ void rt_average_close(rt_average *a) {
             rt_free(a->names[m]);
         if (a->aligned)
             rt_free(a->aligned[m]);
-        for (int g = 0; a->matrix && g < a->sym.groups; g++)
+        for (int g = 0; a->matrix && g < a->sym.bundles; g++)
             rt_free(*rt_average_matrix(a, m, g));
     }
     rt_free(a->names);

@@ -196,7 +196,7 @@ rt_status rt_average_mend(rt_average *a) {
 
 /* Nobody named a method: perm, where there are labels to learn from. */
 static void choose_method(rt_average *a) {
-    const bool learn = !a->regression && a->train.n > 0 && a->sym.groups > 0;
+    const bool learn = !a->regression && a->train.n > 0 && a->sym.bundles > 0;
     if (!rt_config_is_set(a->c, "method"))
         a->config.method = learn ? "perm" : "match";
 }

@@ -1,7 +1,7 @@
 /*
  * diagnose.c - what an alignment did, as the "average" object of metrics.json (docs/formats) and pictures.
  *
- * For each group of units, over the rows w_i of the first weight that writes them, of model m against the
+ * For each bundle of units, over the rows w_i of the first weight that writes them, of model m against the
  * first model, before and after the alignment:
  *
  *     distance       mean_i |w_i - w'_i|
@@ -19,13 +19,13 @@
 
 enum { POINTS = 11, LINE_ROWS = 5000, LINE_STAT_ROWS = 1024, PICTURE_SIDE = 512, PICTURES_MAX = 64 };
 
-/* ---- numbers of one group ---- */
+/* ---- numbers of one bundle ---- */
 
-/* The weight whose rows are the group's units; -1 if there is none. */
-static int writer_of(const rt_average *a, int group) {
+/* The weight whose rows are the bundle's units; -1 if there is none. */
+static int writer_of(const rt_average *a, int bundle) {
     for (int slot = 0; slot < a->sym.slots; slot++)
         if (rt_params_get(a->params, slot)->role == RT_ROLE_WEIGHT &&
-            rt_symmetry_axis(&a->sym, slot, 0).group == group)
+            rt_symmetry_axis(&a->sym, slot, 0).bundle == bundle)
             return slot;
     return -1;
 }
@@ -79,9 +79,9 @@ static double deviation(const rt_average *a, int slot, bool after) {
     return total;
 }
 
-static double row_entropy(const rt_average *a, int model, int group) {
-    const float *p = *rt_average_matrix(a, model, group);
-    const int64_t n = a->sym.group[group].n;
+static double row_entropy(const rt_average *a, int model, int bundle) {
+    const float *p = *rt_average_matrix(a, model, bundle);
+    const int64_t n = a->sym.bundle[bundle].n;
     double sum = 0;
     for (int64_t k = 0; p && k < n * n; k++)
         sum -= p[k] > 0 ? (double)p[k] * log((double)p[k]) : 0;
@@ -90,20 +90,20 @@ static double row_entropy(const rt_average *a, int model, int group) {
 
 /* ---- pictures ---- */
 
-static bool is_moved(const rt_average *a, int model, int group) {
-    const int64_t *p = rt_average_perms(a, model) + a->sym.group[group].offset;
-    if (*rt_average_matrix(a, model, group))
+static bool is_moved(const rt_average *a, int model, int bundle) {
+    const int64_t *p = rt_average_perms(a, model) + a->sym.bundle[bundle].offset;
+    if (*rt_average_matrix(a, model, bundle))
         return true;
-    for (int64_t i = 0; i < a->sym.group[group].n; i++)
+    for (int64_t i = 0; i < a->sym.bundle[bundle].n; i++)
         if (p[i] != i)
             return true;
     return false;
 }
 
 /* Large entries are dark. A matrix larger than the picture shows the largest entry of each cell. */
-static void draw(const rt_average *a, int model, int group, uint8_t *pixel, int64_t cell, int64_t side) {
-    const float *soft = *rt_average_matrix(a, model, group);
-    const int64_t n = a->sym.group[group].n, *p = rt_average_perms(a, model) + a->sym.group[group].offset;
+static void draw(const rt_average *a, int model, int bundle, uint8_t *pixel, int64_t cell, int64_t side) {
+    const float *soft = *rt_average_matrix(a, model, bundle);
+    const int64_t n = a->sym.bundle[bundle].n, *p = rt_average_perms(a, model) + a->sym.bundle[bundle].offset;
     memset(pixel, 255, (size_t)(side * side));
     if (!soft) {
         for (int64_t i = 0; i < n; i++)
@@ -121,14 +121,15 @@ static void draw(const rt_average *a, int model, int group, uint8_t *pixel, int6
     }
 }
 
-static rt_status write_picture(const rt_average *a, int model, int group, const char *dir, const char *name) {
-    const int64_t n = a->sym.group[group].n, cell = (n + PICTURE_SIDE - 1) / PICTURE_SIDE;
+static rt_status write_picture(const rt_average *a, int model, int bundle, const char *dir,
+                               const char *name) {
+    const int64_t n = a->sym.bundle[bundle].n, cell = (n + PICTURE_SIDE - 1) / PICTURE_SIDE;
     const int64_t side = (n + cell - 1) / cell;
     uint8_t *pixel = NULL;
     char *path = NULL;
     rt_status st;
     RT_TRY_GOTO(rt_alloc(&pixel, (size_t)(side * side)));
-    draw(a, model, group, pixel, cell, side);
+    draw(a, model, bundle, pixel, cell, side);
     RT_TRY_GOTO(rt_path_join(&path, dir, name));
     st = rt_image_write_png(path, pixel, side, side, 1);
 done:
@@ -137,31 +138,31 @@ done:
     return st;
 }
 
-static rt_status write_pictures(const rt_average *a, rt_json *j, int group, const char *dir, int *left) {
+static rt_status write_pictures(const rt_average *a, rt_json *j, int bundle, const char *dir, int *left) {
     rt_status st = RT_OK;
     rt_json_array_begin(j, "pictures");
     for (int m = 1; m < a->models && st == RT_OK; m++) {
         char name[128];
-        if (*left == 0 || !is_moved(a, m, group))
+        if (*left == 0 || !is_moved(a, m, bundle))
             continue;
         --*left;
-        snprintf(name, sizeof name, "pictures/P-%s-%d.png", a->sym.group[group].name, m);
-        st = write_picture(a, m, group, dir, name);
+        snprintf(name, sizeof name, "pictures/P-%s-%d.png", a->sym.bundle[bundle].name, m);
+        st = write_picture(a, m, bundle, dir, name);
         rt_json_str(j, NULL, name);
     }
     rt_json_array_end(j);
     return st;
 }
 
-static rt_status write_group(const rt_average *a, rt_json *j, int group, const char *dir, int *left) {
-    const rt_sym_group *g = &a->sym.group[group];
-    const int slot = writer_of(a, group);
+static rt_status write_bundle(const rt_average *a, rt_json *j, int bundle, const char *dir, int *left) {
+    const rt_sym_bundle *g = &a->sym.bundle[bundle];
+    const int slot = writer_of(a, bundle);
     rt_json_object_begin(j, NULL);
     rt_json_str(j, "name", g->name);
     rt_json_i64(j, "n", g->n);
     rt_json_array_begin(j, "row_entropy");
     for (int m = 0; m < a->models; m++)
-        rt_json_f64(j, NULL, row_entropy(a, m, group));
+        rt_json_f64(j, NULL, row_entropy(a, m, bundle));
     rt_json_array_end(j);
     for (int kind = 0; kind < 4 && slot >= 0; kind++) {
         static const char *const key[] = {"distance_before", "distance_after", "correlation_before",
@@ -178,7 +179,7 @@ static rt_status write_group(const rt_average *a, rt_json *j, int group, const c
         rt_json_f64(j, "std_before", deviation(a, slot, false));
         rt_json_f64(j, "std_after", deviation(a, slot, true));
     }
-    rt_status st = write_pictures(a, j, group, dir, left);
+    rt_status st = write_pictures(a, j, bundle, dir, left);
     rt_json_object_end(j);
     return st;
 }
@@ -242,9 +243,9 @@ done:
 static double mean_entropy(const rt_average *a) {
     double sum = 0;
     for (int m = 1; m < a->models; m++)
-        for (int g = 0; g < a->sym.groups; g++)
+        for (int g = 0; g < a->sym.bundles; g++)
             sum += row_entropy(a, m, g);
-    return sum / ((a->models - 1) * (double)a->sym.groups);
+    return sum / ((a->models - 1) * (double)a->sym.bundles);
 }
 
 rt_status rt_average_diagnose(rt_average *a, rt_json *j, const char *dir) {
@@ -266,9 +267,9 @@ rt_status rt_average_diagnose(rt_average *a, rt_json *j, const char *dir) {
     rt_json_array_end(j);
     rt_json_f64_or(j, "row_entropy", mean_entropy(a), "nothing can be renumbered");
     rt_json_array_begin(j, "layers");
-    for (int g = 0; g < a->sym.groups; g++) {
-        RT_TRY(rt_average_progress(a, "comparing layers", (double)g / a->sym.groups));
-        RT_TRY(write_group(a, j, g, dir, &left));
+    for (int g = 0; g < a->sym.bundles; g++) {
+        RT_TRY(rt_average_progress(a, "comparing layers", (double)g / a->sym.bundles));
+        RT_TRY(write_bundle(a, j, g, dir, &left));
     }
     rt_json_array_end(j);
     return write_interpolation(a, j);

@@ -51,7 +51,7 @@ static rt_status perm_init(perm *p, rt_average *a) {
                       .part = 1}};
     RT_FAIL_IF(a->regression, RT_E_UNSUPPORTED,
                "perm learns from labels: it cannot average regressions; match can");
-    RT_FAIL_IF(a->sym.groups == 0, RT_E_UNSUPPORTED, "perm: no units of this network can be permuted");
+    RT_FAIL_IF(a->sym.bundles == 0, RT_E_UNSUPPORTED, "perm: no units of this network can be permuted");
     RT_TRY(rt_augment_parse(&p->t.augment, c->augment));
     RT_TRY(rt_calloc(&p->blocks, models, sizeof *p->blocks));
     RT_TRY(rt_calloc(&p->weight, models, sizeof *p->weight));
@@ -95,8 +95,8 @@ static void start_x(perm *p, bool matched) {
     const rt_average *a = p->a;
     const double mass = a->c->perm_start_mass;
     for (int m = 1; m < a->models; m++)
-        for (int k = 0; k < a->sym.groups; k++) {
-            const int64_t n = a->sym.group[k].n;
+        for (int k = 0; k < a->sym.bundles; k++) {
+            const int64_t n = a->sym.bundle[k].n;
             const double gain = matched && n > 1 ? p->t.o.tau * log(mass * (double)(n - 1) / (1 - mass)) : 1;
             for (int64_t i = 0; i < n; i++)
                 p->x[rt_perm_offset(&a->sym, m, k) + i * n + i] = (float)gain;
@@ -140,12 +140,12 @@ done:
 /* ---- what is left behind ---- */
 
 /* P times the permutation that the model started from. */
-static rt_status leave_matrix(perm *p, int model, int group) {
+static rt_status leave_matrix(perm *p, int model, int bundle) {
     rt_average *a = p->a;
-    const rt_sym_group *g = &a->sym.group[group];
-    const float *soft = p->pm + rt_perm_offset(&a->sym, model, group);
+    const rt_sym_bundle *g = &a->sym.bundle[bundle];
+    const float *soft = p->pm + rt_perm_offset(&a->sym, model, bundle);
     const int64_t *first = rt_average_perms(a, model) + g->offset;
-    float **out = rt_average_matrix(a, model, group);
+    float **out = rt_average_matrix(a, model, bundle);
     RT_TRY(rt_calloc(out, (size_t)(g->n * g->n), sizeof **out));
     for (int64_t i = 0; i < g->n; i++)
         for (int64_t j = 0; j < g->n; j++)
@@ -193,7 +193,7 @@ rt_status rt_average_by_perm(rt_average *a) {
     RT_TRY_GOTO(strcmp(a->c->perm_order, "sequential") == 0 ? learn_sequential(&p) : learn_joint(&p));
     leave_statistics(&p);
     for (int m = 1; m < a->models; m++) {
-        for (int k = 0; k < a->sym.groups; k++)
+        for (int k = 0; k < a->sym.bundles; k++)
             RT_TRY_GOTO(leave_matrix(&p, m, k));
         RT_TRY_GOTO(leave_model(&p, m));
     }

@@ -1,8 +1,8 @@
 /*
  * perm.h - permAVG: soft permutations learned from labels.
  *
- * Model m > 0 has one free matrix X (n x n) per group of the symmetry; P = Sinkhorn(X / tau). The X of all
- * models and groups are one block of floats, model-major.
+ * Model m > 0 has one free matrix X (n x n) per bundle of the symmetry; P = Sinkhorn(X / tau). The X of all
+ * models and bundles are one block of floats, model-major.
  */
 #ifndef RT_AVERAGE_PERM_H
 #define RT_AVERAGE_PERM_H
@@ -19,30 +19,30 @@ typedef struct rt_perm_options {
 } rt_perm_options;
 
 /* Slots of the graph: models x parameters | parameters (only running statistics are used) | X */
-typedef struct rt_perm_program {
+typedef struct rt_perm_graph {
     rt_graph *g;
     int state, x; /* first slots */
     int models;
-} rt_perm_program;
+} rt_perm_graph;
 
 /* ---- the graph (perm_build.c) ---- */
 int64_t rt_perm_floats(const rt_symmetry *s, int models);
-int64_t rt_perm_offset(const rt_symmetry *s, int model, int group); /* of X, in floats; model > 0 */
-RT_INLINE int rt_perm_slot(const rt_perm_program *p, const rt_symmetry *s, int model, int group) {
-    return p->x + (model - 1) * s->groups + group;
+int64_t rt_perm_offset(const rt_symmetry *s, int model, int bundle); /* of X, in floats; model > 0 */
+RT_INLINE int rt_perm_slot(const rt_perm_graph *p, const rt_symmetry *s, int model, int bundle) {
+    return p->x + (model - 1) * s->bundles + bundle;
 }
 
 /*
  * The averaged network, sum over models of weight[m] times the model moved by its P, on a batch: inputs 0 (x)
  * and 1 (i32 labels); outputs "loss" (mean cross-entropy), "logits" and "grad:M:K", the gradient of X of
- * model M and group K. Parameters of all models are frozen.
+ * model M and bundle K. Parameters of all models are frozen.
  */
-rt_status rt_perm_build_step(rt_perm_program *out, const rt_net *net, rt_params *params, const rt_symmetry *s,
+rt_status rt_perm_build_step(rt_perm_graph *out, const rt_net *net, rt_params *params, const rt_symmetry *s,
                              int models, const double *weight, rt_perm_options o, int64_t batch,
                              rt_dtype dtype) RT_MUST_CHECK;
 /* Outputs "mean:SLOT", the parameters of that network (running statistics averaged like the others), and
  * "P:M:K". */
-rt_status rt_perm_build_mean(rt_perm_program *out, rt_params *params, const rt_symmetry *s, int models,
+rt_status rt_perm_build_mean(rt_perm_graph *out, rt_params *params, const rt_symmetry *s, int models,
                              const double *weight, rt_perm_options o, rt_dtype dtype) RT_MUST_CHECK;
 
 /* ---- learning X (perm_train.c) ---- */

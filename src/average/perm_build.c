@@ -24,11 +24,11 @@
 #include "base/alloc.h"
 #include <stdio.h>
 
-int64_t rt_perm_offset(const rt_symmetry *s, int model, int group) {
+int64_t rt_perm_offset(const rt_symmetry *s, int model, int bundle) {
     int64_t all = 0, before = 0;
-    for (int k = 0; k < s->groups; k++) {
-        before += k < group ? s->group[k].n * s->group[k].n : 0;
-        all += s->group[k].n * s->group[k].n;
+    for (int k = 0; k < s->bundles; k++) {
+        before += k < bundle ? s->bundle[k].n * s->bundle[k].n : 0;
+        all += s->bundle[k].n * s->bundle[k].n;
     }
     return (model - 1) * all + before;
 }
@@ -41,9 +41,9 @@ typedef struct builder {
     rt_graph *g;
     rt_params *params;
     const rt_symmetry *s;
-    const rt_perm_program *p;
+    const rt_perm_graph *p;
     const double *weight;
-    rt_val *x, *pm, *q; /* (models, groups): X, P, Q; of model 0 nothing, no Q where it is P^T */
+    rt_val *x, *pm, *q; /* (models, bundles): X, P, Q; of model 0 nothing, no Q where it is P^T */
 } builder;
 
 static rt_val identity(rt_graph *g, int64_t n) {
@@ -72,9 +72,9 @@ static rt_val inverse(rt_graph *g, rt_val pm, int64_t n, const rt_perm_options *
 static void build_matrices(builder *b, const rt_perm_options *o) {
     char name[32];
     for (int m = 1; m < b->p->models; m++)
-        for (int k = 0; k < b->s->groups; k++) {
-            const int64_t n = b->s->group[k].n;
-            const int at = m * b->s->groups + k;
+        for (int k = 0; k < b->s->bundles; k++) {
+            const int64_t n = b->s->bundle[k].n;
+            const int at = m * b->s->bundles + k;
             snprintf(name, sizeof name, "X:%d:%d", m, k);
             b->x[at] = rt_graph_param(b->g, rt_perm_slot(b->p, b->s, m, k), name, rt_shape2(n, n));
             const rt_attr attr = {
@@ -87,7 +87,7 @@ static void build_matrices(builder *b, const rt_perm_options *o) {
 /* A parameter as (first, rest, last): see above. */
 typedef struct view {
     int64_t first, rest, last;
-    int out, in; /* groups, -1: none */
+    int out, in; /* bundles, -1: none */
 } view;
 
 static view view_of(const builder *b, int slot) {
@@ -95,17 +95,17 @@ static view view_of(const builder *b, int slot) {
     view v = {1, 1, 1, -1, -1};
     for (int a = 0; a < sh->rank; a++) {
         const rt_sym_axis axis = rt_symmetry_axis(b->s, slot, a);
-        const int64_t n = axis.group < 0 ? sh->d[a] : b->s->group[axis.group].n;
+        const int64_t n = axis.bundle < 0 ? sh->d[a] : b->s->bundle[axis.bundle].n;
         if (a == 0) {
-            v.out = axis.group;
+            v.out = axis.bundle;
             v.first = n;
-            v.rest *= axis.group < 0 ? 1 : axis.repeat;
-        } else if (a == 1 && axis.group >= 0) {
-            v.in = axis.group;
+            v.rest *= axis.bundle < 0 ? 1 : axis.repeat;
+        } else if (a == 1 && axis.bundle >= 0) {
+            v.in = axis.bundle;
             v.last = n;
             v.rest *= axis.repeat;
         } else {
-            if (axis.group >= 0)
+            if (axis.bundle >= 0)
                 rt_graph_set_error(b->g, rt_error_set(RT_E_UNSUPPORTED, __FILE__, __LINE__,
                                                       "parameter %s: axis %d cannot be permuted softly",
                                                       rt_params_get(b->params, slot)->name, a));
@@ -126,7 +126,7 @@ static rt_val average_of(const builder *b, int slot) {
         rt_val w = rt_graph_param(g, m * rt_params_count(b->params) + slot, line->name, line->shape);
         if (turned)
             w = rt_transpose(g, rt_reshape(g, w, rt_shape3(v.first, v.last, v.rest)));
-        const rt_val *pm = b->pm + m * b->s->groups, *q = b->q + m * b->s->groups;
+        const rt_val *pm = b->pm + m * b->s->bundles, *q = b->q + m * b->s->bundles;
         if (m > 0 && v.in >= 0) {
             w = rt_reshape(g, w, rt_shape2(v.first * v.rest, v.last));
             w = q[v.in] ? rt_matmul(g, w, q[v.in], false, false) : rt_matmul(g, w, pm[v.in], false, true);
@@ -142,12 +142,12 @@ static rt_val average_of(const builder *b, int slot) {
     return rt_reshape(g, sum, line->shape);
 }
 
-static rt_status builder_begin(builder *b, rt_perm_program *out, rt_params *params, const rt_symmetry *s,
+static rt_status builder_begin(builder *b, rt_perm_graph *out, rt_params *params, const rt_symmetry *s,
                                int models, const double *weight, const rt_perm_options *o, int64_t batch,
                                rt_dtype dtype) {
     const int slots = rt_params_count(params);
-    const size_t cells = (size_t)(models * s->groups + 1);
-    *out = (rt_perm_program){.models = models, .state = models * slots, .x = (models + 1) * slots};
+    const size_t cells = (size_t)(models * s->bundles + 1);
+    *out = (rt_perm_graph){.models = models, .state = models * slots, .x = (models + 1) * slots};
     *b = (builder){.params = params, .s = s, .p = out, .weight = weight};
     RT_TRY(rt_graph_create(&out->g, batch, dtype));
     b->g = out->g;
@@ -166,19 +166,19 @@ static void builder_end(builder *b) {
 
 static rt_status emit_gradients(const builder *b, rt_val loss) {
     char name[32];
-    const int groups = b->s->groups, n = (b->p->models - 1) * groups;
+    const int bundles = b->s->bundles, n = (b->p->models - 1) * bundles;
     rt_val *grad = NULL;
     RT_TRY(rt_calloc(&grad, (size_t)n + 1, sizeof *grad));
-    rt_status st = rt_graph_grad(b->g, loss, b->x + groups, n, grad);
+    rt_status st = rt_graph_grad(b->g, loss, b->x + bundles, n, grad);
     for (int i = 0; i < n && st == RT_OK; i++) {
-        snprintf(name, sizeof name, "grad:%d:%d", 1 + i / groups, i % groups);
+        snprintf(name, sizeof name, "grad:%d:%d", 1 + i / bundles, i % bundles);
         rt_graph_output(b->g, name, grad[i]);
     }
     rt_free(grad);
     return st;
 }
 
-rt_status rt_perm_build_step(rt_perm_program *out, const rt_net *net, rt_params *params, const rt_symmetry *s,
+rt_status rt_perm_build_step(rt_perm_graph *out, const rt_net *net, rt_params *params, const rt_symmetry *s,
                              int models, const double *weight, rt_perm_options o, int64_t batch,
                              rt_dtype dtype) {
     builder b = {0};
@@ -210,7 +210,7 @@ done:
     return st;
 }
 
-rt_status rt_perm_build_mean(rt_perm_program *out, rt_params *params, const rt_symmetry *s, int models,
+rt_status rt_perm_build_mean(rt_perm_graph *out, rt_params *params, const rt_symmetry *s, int models,
                              const double *weight, rt_perm_options o, rt_dtype dtype) {
     builder b = {0};
     char name[32];
@@ -221,8 +221,8 @@ rt_status rt_perm_build_mean(rt_perm_program *out, rt_params *params, const rt_s
         snprintf(name, sizeof name, "mean:%d", k);
         rt_graph_output(b.g, name, average_of(&b, k));
     }
-    for (int i = s->groups; i < models * s->groups; i++) {
-        snprintf(name, sizeof name, "P:%d:%d", i / s->groups, i % s->groups);
+    for (int i = s->bundles; i < models * s->bundles; i++) {
+        snprintf(name, sizeof name, "P:%d:%d", i / s->bundles, i % s->bundles);
         rt_graph_output(b.g, name, b.pm[i]);
     }
     st = rt_graph_status(b.g);

@@ -16,10 +16,10 @@
 enum { CHUNK = 16384 }; /* floats per job of the optimiser */
 static const double PI = 3.14159265358979323846;
 
-/* ---- a compiled program and what it is bound to ---- */
+/* ---- a compiled graph and what it is bound to ---- */
 
 typedef struct machine {
-    rt_perm_program p;
+    rt_perm_graph p;
     rt_plan *plan;
     rt_exec *exec;
 } machine;
@@ -41,7 +41,7 @@ static rt_status machine_start(machine *m, const rt_perm_models *w, const float 
     if (state)
         rt_exec_bind_own_block(m->exec, m->p.state, state, offsets, slots);
     for (int i = 1; i < w->n; i++)
-        for (int k = 0; k < w->sym->groups; k++)
+        for (int k = 0; k < w->sym->bundles; k++)
             rt_exec_bind_block(m->exec, rt_perm_slot(&m->p, w->sym, i, k), x,
                                &(int64_t){rt_perm_offset(w->sym, i, k)}, 1);
     return RT_OK;
@@ -58,7 +58,7 @@ static void machine_take(machine *m, const char *name, float *to) {
 static void machine_take_matrices(machine *m, const rt_symmetry *s, const char *kind, float *block) {
     char name[32];
     for (int i = 1; i < m->p.models; i++)
-        for (int k = 0; k < s->groups; k++) {
+        for (int k = 0; k < s->bundles; k++) {
             snprintf(name, sizeof name, "%s:%d:%d", kind, i, k);
             machine_take(m, name, block + rt_perm_offset(s, i, k));
         }

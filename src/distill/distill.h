@@ -7,7 +7,7 @@
  *   perturbation of the inputs (perturb/perturb.h)                                             perturbs.def
  *   method       a named preset of the three, as a paper defined it                            methods.def
  *
- * rt_program_build joins them into one graph. The trainer binds its inputs, feeds and parameters, and knows
+ * rt_step_graph_build joins them into one graph. The trainer binds its inputs, feeds and parameters, and knows
  * none of them by name.
  */
 #ifndef RT_DISTILL_DISTILL_H
@@ -180,8 +180,8 @@ typedef struct rt_distill_config {
 /* Refuses combinations that make no sense, with a sentence that says why. */
 rt_status rt_distill_check(const rt_distill_config *c) RT_MUST_CHECK;
 
-enum { RT_PROGRAM_TEACHERS_MAX = 126, RT_PROGRAM_COPIES_MAX = RT_PROGRAM_TEACHERS_MAX + 2 };
-typedef struct rt_program {
+enum { RT_STEP_TEACHERS_MAX = 126, RT_STEP_COPIES_MAX = RT_STEP_TEACHERS_MAX + 2 };
+typedef struct rt_step_graph {
     rt_graph *g; /* owned */
     rt_val loss, logits;
     /* slots, -1 when absent */
@@ -192,16 +192,16 @@ typedef struct rt_program {
     int nteacher;
     struct {
         int first, member;
-    } teacher[RT_PROGRAM_COPIES_MAX];
-} rt_program;
-rt_status rt_program_build(rt_program *out, const rt_distill_config *c, rt_params *params,
-                           int64_t batch) RT_MUST_CHECK;
+    } teacher[RT_STEP_COPIES_MAX];
+} rt_step_graph;
+rt_status rt_step_graph_build(rt_step_graph *out, const rt_distill_config *c, rt_params *params,
+                              int64_t batch) RT_MUST_CHECK;
 /* Diversity of student and teachers, in eval mode, before and after the perturbation, as scalar outputs
  * named student_diversity, teacher_diversity, student_diversity_perturbed, teacher_diversity_perturbed
  * (those that are defined). */
-rt_status rt_probe_build(rt_program *out, const rt_distill_config *c, rt_params *params,
+rt_status rt_probe_build(rt_step_graph *out, const rt_distill_config *c, rt_params *params,
                          int64_t batch) RT_MUST_CHECK;
-void rt_program_deinit(rt_program *p);
+void rt_step_graph_deinit(rt_step_graph *p);
 
 /* ---- weights of teachers in BatchEnsemble form (Mariet et al. 2021): W_m ~ W0 o s_m r_m^T ---- */
 /* Alternating least squares for one layer, in double, from r = s = 1 and the mean weight: w[m] is (out, in,

@@ -1,10 +1,10 @@
 /*
- * graph.h - a differentiable program, as a list of operations on values.
+ * graph.h - a differentiable computation, as a list of operations on values.
  *
  * Builders return values, so networks read as maths. The graph remembers the first error and returns the
  * invalid value 0 from then on; rt_graph_status (and rt_plan_compile) report it. Values are 32-bit ids, in
  * order of creation: inputs of a node have smaller ids. A graph is built for a batch of n samples;
- * rt_graph_rebatch derives the same program for another n (a slice).
+ * rt_graph_rebatch derives the same graph for another n (a slice).
  *
  *     rt_val x = rt_graph_input(g, "x", RT_DTYPE_F32, rt_shape1(784), 1);          // (n, 784)
  *     rt_val w = rt_graph_param(g, 0, "fc.weight", rt_shape2(10, 784));
@@ -91,7 +91,7 @@ rt_status rt_graph_grad(rt_graph *g, rt_val loss, const rt_val *wrt, int nwrt, r
 rt_status rt_graph_grad_from(rt_graph *g, rt_val y, rt_val dy, const rt_val *wrt, int nwrt,
                              rt_val *grads) RT_MUST_CHECK;
 
-/* The same program for another batch size, dead nodes dropped if prune; map[old] = new id (0 if
+/* The same graph for another batch size, dead nodes dropped if prune; map[old] = new id (0 if
  * dropped), caller frees. map may be NULL. */
 rt_status rt_graph_rebatch(rt_graph **out, const rt_graph *g, int64_t batch, bool prune,
                            rt_val **map) RT_MUST_CHECK;

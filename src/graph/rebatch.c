@@ -1,5 +1,5 @@
 /*
- * rebatch.c - the same program for another number of samples.
+ * rebatch.c - the same graph for another number of samples.
  *
  * Every node is replayed with the new batch; types follow from the inputs' new row counts. That works because
  * no attribute speaks of rows: reshapes keep the shape of one row, adjoints of reductions the number of

@@ -1,7 +1,7 @@
 /*
  * step.c - one training step of an ensemble: graph, plan, execs, gradients, update.
  *
- * The graph of a step is the program's loss (distill/program.c), its gradients and the logits; it is compiled
+ * The graph of a step is the loss (distill/step_graph.c), its gradients and the logits; it is compiled
  * once per batch size.
  * All members share the plan. What a member owns are its values and its optimiser state:
  *
@@ -50,15 +50,15 @@ typedef struct outcome {
 } outcome;
 
 /* The step compiled for one number of rows. */
-typedef struct program {
+typedef struct compiled {
     int64_t rows;
-    rt_program what; /* its graph */
+    rt_step_graph what; /* its graph */
     rt_plan *plan;
     rt_exec **exec; /* per lane */
     int *bound;     /* per lane: member whose parameters are bound, or -1 */
     int out_loss, out_logits;
     int *out_grad; /* per slot; -1: none */
-} program;
+} compiled;
 
 struct rt_step {
     rt_distill_config what;
@@ -76,12 +76,12 @@ struct rt_step {
     lane *lanes;
     chunk *chunks;
     int64_t nchunks;
-    program programs[PLANS];
+    compiled plans[PLANS];
     rt_exec **wave_exec;
     rt_run *wave_run;
     outcome *outcomes; /* per member */
     int *todo;         /* members of this step */
-    program *program;  /* and its plan */
+    compiled *now;     /* and its plan */
     const rt_step_io *io;
     size_t bytes;
 };
@@ -92,16 +92,16 @@ bool rt_whole_batch(double flops, int members) {
     return members > 1 && flops < 20e6;
 }
 
-/* ---- the program ---- */
+/* ---- the step, compiled ---- */
 
-static void program_deinit(program *p, int nlanes) {
+static void compiled_deinit(compiled *p, int nlanes) {
     for (int i = 0; p->exec && i < nlanes; i++)
         rt_exec_destroy(&p->exec[i]);
     rt_free(p->exec);
     rt_free(p->bound);
     rt_free(p->out_grad);
     rt_plan_destroy(&p->plan);
-    rt_program_deinit(&p->what);
+    rt_step_graph_deinit(&p->what);
     memset(p, 0, sizeof *p);
 }
 
@@ -111,7 +111,7 @@ static int add_output(rt_graph *g, const char *name, rt_val v) {
     return i;
 }
 
-static rt_status add_gradients(const rt_step *s, program *p, rt_val loss) {
+static rt_status add_gradients(const rt_step *s, compiled *p, rt_val loss) {
     int n = rt_params_count(s->params);
     rt_val *wrt = NULL, *grad = NULL;
     int *slot = NULL, nwrt = 0;
@@ -139,8 +139,8 @@ done:
     return st;
 }
 
-static rt_status program_compile(const rt_step *s, program *p, int64_t rows) {
-    RT_TRY(rt_program_build(&p->what, &s->what, s->params, rows));
+static rt_status compile(const rt_step *s, compiled *p, int64_t rows) {
+    RT_TRY(rt_step_graph_build(&p->what, &s->what, s->params, rows));
     for (int i = 0; i < rt_graph_outputs(p->what.g); i++)
         if (strcmp(rt_graph_get_output(p->what.g, i)->name, "loss") == 0)
             p->out_loss = i;
@@ -152,9 +152,9 @@ static rt_status program_compile(const rt_step *s, program *p, int64_t rows) {
         (rt_plan_options){.slice = s->o.slice, .whole_batch = s->whole_batch, .v3 = rt_params_v3(s->params)});
 }
 
-static rt_status program_create(rt_step *s, program *p, int64_t rows) {
+static rt_status compiled_create(rt_step *s, compiled *p, int64_t rows) {
     p->rows = rows;
-    RT_TRY(program_compile(s, p, rows));
+    RT_TRY(compile(s, p, rows));
     size_t workspaces;
     RT_FAIL_IF(!rt_size_mul(rt_plan_bytes(p->plan), (size_t)s->nlanes, &workspaces), RT_E_MEMORY,
                "workspace too large");
@@ -177,11 +177,13 @@ static rt_status program_create(rt_step *s, program *p, int64_t rows) {
 }
 
 static rt_status check_ranks(const rt_step *s) {
-    const int64_t slices = rt_plan_slices(s->programs[0].plan);
+    const int64_t slices = rt_plan_slices(s->plans[0].plan);
     RT_FAIL_IF(s->o.team.n > slices && !s->o.idle, RT_E_USAGE,
-               "too many ranks for the work: %d for a network whose batch of %lld rows is cut into %lld slice%s; start at "
+               "too many ranks for the work: %d for a network whose batch of %lld rows is cut into %lld "
+               "slice%s; start at "
                "most %lld for each network, or cut the batch smaller with --slice",
-               s->o.team.n, (long long)s->programs[0].rows, (long long)slices, slices == 1 ? "" : "s", (long long)slices);
+               s->o.team.n, (long long)s->plans[0].rows, (long long)slices, slices == 1 ? "" : "s",
+               (long long)slices);
     return RT_OK;
 }
 
@@ -189,24 +191,24 @@ rt_status rt_step_prepare(rt_step *s, int64_t rows) {
     RT_FAIL_IF(rows < 1 || rows > s->o.batch, RT_E_USAGE, "a batch of %lld rows; wanted 1 to %lld",
                (long long)rows, (long long)s->o.batch);
     int i = 0;
-    while (i < PLANS && s->programs[i].plan && s->programs[i].rows != rows)
+    while (i < PLANS && s->plans[i].plan && s->plans[i].rows != rows)
         i++;
-    if (i < PLANS && s->programs[i].plan)
+    if (i < PLANS && s->plans[i].plan)
         return RT_OK;
     if (i == PLANS)
-        program_deinit(&s->programs[--i], s->nlanes); /* the first is the full batch, and stays */
-    rt_status st = program_create(s, &s->programs[i], rows);
+        compiled_deinit(&s->plans[--i], s->nlanes); /* the first is the full batch, and stays */
+    rt_status st = compiled_create(s, &s->plans[i], rows);
     if (st == RT_OK && i == 0)
         st = check_ranks(s);
     if (st != RT_OK)
-        program_deinit(&s->programs[i], s->nlanes);
+        compiled_deinit(&s->plans[i], s->nlanes);
     return st;
 }
 
-static program *find_program(rt_step *s, int64_t rows) {
+static compiled *find_compiled(rt_step *s, int64_t rows) {
     for (int i = 0; i < PLANS; i++)
-        if (s->programs[i].plan && s->programs[i].rows == rows)
-            return &s->programs[i];
+        if (s->plans[i].plan && s->plans[i].rows == rows)
+            return &s->plans[i];
     return NULL;
 }
 
@@ -326,7 +328,7 @@ void rt_step_destroy(rt_step **step) {
     if (!s)
         return;
     for (int i = 0; i < PLANS; i++)
-        program_deinit(&s->programs[i], s->nlanes);
+        compiled_deinit(&s->plans[i], s->nlanes);
     for (int i = 0; s->lanes && i < s->nlanes; i++) {
         rt_free(s->lanes[i].grad);
         rt_free(s->lanes[i].logits);
@@ -357,7 +359,7 @@ size_t rt_step_bytes(const rt_step *s) {
 }
 
 const rt_plan *rt_step_plan(const rt_step *s) {
-    return s->programs[0].plan;
+    return s->plans[0].plan;
 }
 
 bool rt_step_intact(const rt_step *s) {
@@ -365,7 +367,7 @@ bool rt_step_intact(const rt_step *s) {
 }
 
 double rt_step_flops(const rt_step *s) {
-    return rt_plan_flops(s->programs[0].plan);
+    return rt_plan_flops(s->plans[0].plan);
 }
 
 /* ---- the step ---- */
@@ -432,7 +434,7 @@ static double count_correct(const float *logits, const int32_t *label, int64_t r
 }
 
 /* The copies of the teacher inside the step: fixed ones, and those of the pair drawn for this step. */
-static void bind_teachers(rt_step *s, program *p, rt_exec *e) {
+static void bind_teachers(rt_step *s, compiled *p, rt_exec *e) {
     const rt_params *t = s->what.teacher_params;
     for (int c = 0; c < p->what.nteacher; c++) {
         const int who = p->what.teacher[c].member;
@@ -443,7 +445,7 @@ static void bind_teachers(rt_step *s, program *p, rt_exec *e) {
     }
 }
 
-static void bind(rt_step *s, program *p, int i, int member) {
+static void bind(rt_step *s, compiled *p, int i, int member) {
     const rt_step_io *io = s->io;
     rt_exec *e = p->exec[i];
     if (p->bound[i] != member) {
@@ -496,8 +498,8 @@ static rt_status report_outcome(const rt_step *s, int member) {
                "member %d, step %lld: the loss is not finite (%g); a smaller --lr, --warmup or --clip-norm "
                "may help",
                s->o.first + member, (long long)io->t + 1, (double)o->loss);
-    RT_FAIL_IF(!isfinite(o->norm), RT_E_NUMERIC, "member %d, step %lld: the gradient is not finite", s->o.first + member,
-               (long long)io->t + 1);
+    RT_FAIL_IF(!isfinite(o->norm), RT_E_NUMERIC, "member %d, step %lld: the gradient is not finite",
+               s->o.first + member, (long long)io->t + 1);
     if (io->losses)
         io->losses[member] = o->loss;
     if (io->correct && !s->what.regression)
@@ -510,11 +512,11 @@ static void member_job(void *ctx, int64_t job, int worker) {
     rt_step *s = ctx;
     const int member = s->todo[job];
     lane *l = &s->lanes[worker];
-    bind(s, s->program, worker, member);
+    bind(s, s->now, worker, member);
     rt_run run = run_of(s, member);
     run.soon = s->state + member * s->slots * s->floats; /* for the update */
     run.soon_floats = s->slots * s->floats;
-    rt_exec_run_here(s->program->exec[worker], &run, worker);
+    rt_exec_run_here(s->now->exec[worker], &run, worker);
     note_outcome(s, l);
     if (s->o.clip_norm > 0) {
         for (int64_t k = 0; k < s->nchunks; k++)
@@ -530,8 +532,8 @@ static void member_job(void *ctx, int64_t job, int worker) {
 /* Members todo[lo .. lo + n), one per lane. */
 static rt_status run_wave(rt_step *s, int lo, int n) {
     for (int i = 0; i < n; i++) {
-        bind(s, s->program, i, s->todo[lo + i]);
-        s->wave_exec[i] = s->program->exec[i];
+        bind(s, s->now, i, s->todo[lo + i]);
+        s->wave_exec[i] = s->now->exec[i];
         s->wave_run[i] = run_of(s, s->todo[lo + i]);
     }
     rt_exec_run(s->wave_exec, s->wave_run, n, s->pool);
@@ -555,10 +557,10 @@ static rt_status run_wave(rt_step *s, int lo, int n) {
 
 rt_status rt_step_run(rt_step *s, const rt_step_io *io) {
     rt_status st = RT_OK;
-    s->program = find_program(s, io->rows);
-    if (!s->program) {
+    s->now = find_compiled(s, io->rows);
+    if (!s->now) {
         RT_TRY(rt_step_prepare(s, io->rows));
-        s->program = find_program(s, io->rows);
+        s->now = find_compiled(s, io->rows);
     }
     s->io = io;
     int n = 0;

@@ -14,7 +14,7 @@ struct rt_probe {
     rt_distill_config what;
     const rt_params *params;
     rt_pool *pool;
-    rt_program program;
+    rt_step_graph graph;
     rt_plan *plan;
     rt_exec *exec;
     float *x;
@@ -25,22 +25,22 @@ struct rt_probe {
 
 static rt_status probe_init(rt_probe *p, rt_params *params, const rt_subset *set, rt_shape row) {
     const rt_batch_spec spec = {.set = set, .row = row, .batch = RT_MIN(set->n, (int64_t)PROBE_ROWS)};
-    RT_TRY(rt_probe_build(&p->program, &p->what, params, spec.batch));
-    RT_ASSERT(rt_graph_outputs(p->program.g) <= RT_PROBE_MAX);
-    if (rt_graph_outputs(p->program.g) == 0)
+    RT_TRY(rt_probe_build(&p->graph, &p->what, params, spec.batch));
+    RT_ASSERT(rt_graph_outputs(p->graph.g) <= RT_PROBE_MAX);
+    if (rt_graph_outputs(p->graph.g) == 0)
         return RT_OK;
-    RT_TRY(rt_plan_compile(&p->plan, p->program.g, (rt_plan_options){.v3 = rt_params_v3(params)}));
+    RT_TRY(rt_plan_compile(&p->plan, p->graph.g, (rt_plan_options){.v3 = rt_params_v3(params)}));
     RT_TRY(rt_memory_check(rt_plan_bytes(p->plan), "the measure of diversity"));
     RT_TRY(rt_exec_create(&p->exec, p->plan, p->pool));
     RT_TRY(rt_calloc(&p->x, (size_t)(spec.batch * rt_shape_elems(&row)), sizeof *p->x));
     rt_batch_fill(&spec, 0, 0, 0, NULL, p->x, NULL, NULL, NULL);
-    rt_exec_bind_input(p->exec, p->program.in_x, p->x);
-    rt_exec_bind_feed(p->exec, p->program.feed_temperature, &p->temperature);
-    if (p->program.feed_i >= 0)
-        rt_exec_bind_feed(p->exec, p->program.feed_i, &p->pair[0]);
-    if (p->program.feed_j >= 0)
-        rt_exec_bind_feed(p->exec, p->program.feed_j, &p->pair[1]);
-    for (int i = 0; i < rt_graph_outputs(p->program.g); i++)
+    rt_exec_bind_input(p->exec, p->graph.in_x, p->x);
+    rt_exec_bind_feed(p->exec, p->graph.feed_temperature, &p->temperature);
+    if (p->graph.feed_i >= 0)
+        rt_exec_bind_feed(p->exec, p->graph.feed_i, &p->pair[0]);
+    if (p->graph.feed_j >= 0)
+        rt_exec_bind_feed(p->exec, p->graph.feed_j, &p->pair[1]);
+    for (int i = 0; i < rt_graph_outputs(p->graph.g); i++)
         rt_exec_bind_output(p->exec, i, &p->values[i]);
     return RT_OK;
 }
@@ -67,7 +67,7 @@ void rt_probe_destroy(rt_probe **probe) {
         return;
     rt_exec_destroy(&p->exec);
     rt_plan_destroy(&p->plan);
-    rt_program_deinit(&p->program);
+    rt_step_graph_deinit(&p->graph);
     rt_free(p->x);
     rt_free(p);
 }
@@ -83,9 +83,9 @@ void rt_probe_run(rt_probe *p, const float *block, const float *const *teachers,
     p->temperature = (float)temperature;
     memcpy(p->pair, pair, sizeof p->pair);
     bind_block(p, p->params, 0, block);
-    for (int c = 0; c < p->program.nteacher; c++) {
-        const int who = p->program.teacher[c].member;
-        bind_block(p, p->what.teacher_params, p->program.teacher[c].first,
+    for (int c = 0; c < p->graph.nteacher; c++) {
+        const int who = p->graph.teacher[c].member;
+        bind_block(p, p->what.teacher_params, p->graph.teacher[c].first,
                    teachers[who >= 0    ? who
                             : who == -1 ? pair[0]
                                         : pair[1]]);
@@ -94,10 +94,10 @@ void rt_probe_run(rt_probe *p, const float *block, const float *const *teachers,
 }
 
 int rt_probe_count(const rt_probe *p) {
-    return p->exec ? rt_graph_outputs(p->program.g) : 0;
+    return p->exec ? rt_graph_outputs(p->graph.g) : 0;
 }
 
 const char *rt_probe_get(const rt_probe *p, int i, double *value) {
     *value = (double)p->values[i];
-    return rt_graph_get_output(p->program.g, i)->name;
+    return rt_graph_get_output(p->graph.g, i)->name;
 }

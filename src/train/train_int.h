@@ -56,7 +56,8 @@ void rt_teacher_standardise(
 void rt_teacher_gather(const rt_teacher *t, const int64_t *source, int64_t rows,
                        float *out); /* (members, rows, outputs) */
 /* Mean KL over pairs of different teachers, on the first rows of a set; NaN of one teacher. */
-rt_status rt_teacher_diversity(const rt_teacher *t, const rt_subset *rows, int64_t most, double *out) RT_MUST_CHECK;
+rt_status rt_teacher_diversity(const rt_teacher *t, const rt_subset *rows, int64_t most,
+                               double *out) RT_MUST_CHECK;
 
 /* ---- inputs besides the data set's ---- */
 typedef struct rt_aux {
@@ -121,11 +122,11 @@ typedef struct rt_phase {
     int64_t first, epochs;
 } rt_phase;
 /* A part of an ensemble that is trained by itself (groups.c). */
-typedef struct rt_group {
+typedef struct rt_portion {
     const rt_config *whole;
     const rt_run_dir *dir; /* of the whole: members go there */
     int first;             /* number of the first member */
-} rt_group;
+} rt_portion;
 /* What is trained, from the words of the configuration (method.c). */
 typedef struct rt_aim {
     const char *method;
@@ -177,9 +178,10 @@ typedef struct rt_members {
     int64_t agree_at; /* step before which ranks agree again on whether to stop */
     double agreed;    /* when they did last, and before which step */
     int64_t agreed_at;
-    double *numbers; /* (RT_MEMBER_NUMBERS, all): what at and the next four point to, where this rank's begin */
-    double *packed;  /* (all, RT_MEMBER_NUMBERS): the same on its way */
-    size_t *offset;  /* (ranks + 1) */
+    /* (RT_MEMBER_NUMBERS, all): what at and the next four point to, where this rank's begin */
+    double *numbers;
+    double *packed; /* (all, RT_MEMBER_NUMBERS): the same on its way */
+    size_t *offset; /* (ranks + 1) */
     double *lr, *losses, *valid_loss, *valid_accuracy;
     double *correct; /* (own), as are seeds */
     uint64_t *seeds;
@@ -192,11 +194,11 @@ typedef struct rt_train_log {
     rt_str line;
 } rt_train_log;
 typedef struct rt_trainer {
-    unsigned verb;         /* RT_VERB_TRAIN or RT_VERB_DISTILL */
-    rt_config config;      /* as given, then with everything filled in; texts are borrowed */
-    const rt_config *c;    /* that */
-    const rt_group *group; /* NULL: the run is the whole */
-    bool tells;            /* of its parts: not so candidates and later groups */
+    unsigned verb;             /* RT_VERB_TRAIN or RT_VERB_DISTILL */
+    rt_config config;          /* as given, then with everything filled in; texts are borrowed */
+    const rt_config *c;        /* that */
+    const rt_portion *portion; /* NULL: the run is the whole */
+    bool tells;                /* of its parts: not so candidates and later portions */
     const rt_train_hooks *hooks;
     char config_hash[65], settings_hash[65]; /* with and without the names of data and teacher */
     rt_pool *pool;
@@ -216,7 +218,8 @@ static inline const volatile sig_atomic_t *rt_trainer_stop(const rt_trainer *t) 
 }
 
 /* ---- what is trained (method.c) ---- */
-rt_status rt_trainer_resolve(rt_trainer *t) RT_MUST_CHECK; /* method, objective, perturbation, teacher, phases */
+/* Method, objective, perturbation, teacher, phases. */
+rt_status rt_trainer_resolve(rt_trainer *t) RT_MUST_CHECK;
 static inline const rt_phase *rt_aim_phase(const rt_aim *a) { /* of now */
     return &a->phases[a->phase];
 }
@@ -228,7 +231,7 @@ const char *rt_aim_kept(const rt_aim *a); /* which weights are kept: "loss", "ac
 /* All but the architecture; of this phase. */
 rt_status rt_trainer_student(const rt_trainer *t, rt_student_config *s) RT_MUST_CHECK;
 rt_distill_config rt_trainer_what(const rt_trainer *t);
-double rt_trainer_temperature(const rt_trainer *t, double epoch); /* fractional; of this phase */
+double rt_trainer_temperature(const rt_trainer *t, double epoch);       /* fractional; of this phase */
 double rt_trainer_last_temperature(const rt_trainer *t, int64_t epoch); /* of its last step */
 
 /* ---- rows (trainer_data.c) ---- */
@@ -237,23 +240,27 @@ rt_status rt_train_data_open(rt_train_data *d, rt_config *c) RT_MUST_CHECK;
 rt_status rt_train_data_split(rt_train_data *d, const rt_config *c, const rt_model *teacher) RT_MUST_CHECK;
 rt_status rt_train_data_batches(rt_train_data *d, const rt_config *c, const rt_perturb *perturb,
                                 int members) RT_MUST_CHECK;
-rt_status rt_train_data_start(rt_train_data *d, const rt_members *m, const rt_progress_state *at) RT_MUST_CHECK;
+rt_status rt_train_data_start(rt_train_data *d, const rt_members *m,
+                              const rt_progress_state *at) RT_MUST_CHECK;
 /* The next batch of the members, and targets as networks see them. */
-rt_status rt_train_data_next(rt_train_data *d, const rt_target *as, int members, const rt_batch **out) RT_MUST_CHECK;
+rt_status rt_train_data_next(rt_train_data *d, const rt_target *as, int members,
+                             const rt_batch **out) RT_MUST_CHECK;
 void rt_train_data_close(rt_train_data *d);
 /* Rows to look at while training: held out, if there are such. */
 static inline const rt_subset *rt_train_data_judges(const rt_train_data *d) {
     return d->valid.n > 0 ? &d->valid : &d->train;
 }
-static inline double rt_train_data_last_step(const rt_train_data *d, int64_t epoch) { /* as a fractional epoch */
+static inline double rt_train_data_last_step(const rt_train_data *d,
+                                             int64_t epoch) { /* as a fractional epoch */
     return (double)epoch + (double)(d->nbatches - 1) / (double)d->nbatches;
 }
 rt_status rt_class_weights(rt_trainer *t) RT_MUST_CHECK; /* from the labelled rows (class_weights.c) */
 
 /* ---- teaching (teaching.c) ---- */
 rt_status rt_teaching_open(rt_trainer *t) RT_MUST_CHECK;
-rt_status rt_teaching_make_room(rt_teaching *g, int members, int64_t batch) RT_MUST_CHECK; /* for stored outputs */
-rt_status rt_teaching_ask(rt_trainer *t) RT_MUST_CHECK; /* for all outputs; the run directory is open */
+rt_status rt_teaching_make_room(rt_teaching *g, int members,
+                                int64_t batch) RT_MUST_CHECK; /* for stored outputs */
+rt_status rt_teaching_ask(rt_trainer *t) RT_MUST_CHECK;       /* for all outputs; the run directory is open */
 void rt_teaching_pair(const rt_teaching *g, int64_t seed, int64_t step, uint64_t purpose, int32_t pair[2]);
 /* What teacher and --aux add to a batch. */
 rt_status rt_teaching_next(rt_teaching *g, const rt_batch *b, int members, rt_step_io *io) RT_MUST_CHECK;
@@ -264,7 +271,7 @@ rt_status rt_trainer_reconstruct(rt_trainer *t, float *block) RT_MUST_CHECK;
 
 /* ---- networks (trainer_phase.c, trainer_valid.c) ---- */
 rt_status rt_trainer_enter(rt_trainer *t, int phase) RT_MUST_CHECK; /* those of a phase, with fresh weights */
-rt_status rt_trainer_grow(rt_trainer *t) RT_MUST_CHECK; /* the next phase, from the weights this one keeps */
+rt_status rt_trainer_grow(rt_trainer *t) RT_MUST_CHECK;  /* the next phase, from the weights this one keeps */
 void rt_networks_keep(const rt_networks *n, int member); /* its weights of now */
 /* What a block collapses to becomes network m of what is shipped. */
 rt_status rt_networks_merge(const rt_networks *n, const float *block, int m) RT_MUST_CHECK;
@@ -287,7 +294,8 @@ rt_status rt_members_gather(rt_members *m) RT_MUST_CHECK;
 rt_status rt_trainer_agree(rt_trainer *t, bool *stop) RT_MUST_CHECK;
 /* st, or RT_E_INTERRUPTED if another rank was. */
 rt_status rt_trainer_together(rt_status st) RT_MUST_CHECK;
-rt_status rt_trainer_check_ranks(const rt_trainer *t) RT_MUST_CHECK; /* the same configuration and data everywhere? */
+/* The same configuration and data everywhere? */
+rt_status rt_trainer_check_ranks(const rt_trainer *t) RT_MUST_CHECK;
 /* The block of a member of the run, from whoever has it to rank 0; `from` and `to` are NULL elsewhere. */
 rt_status rt_member_to_first(const float *from, float *to, int64_t floats, int all, int member) RT_MUST_CHECK;
 
@@ -322,19 +330,20 @@ static inline float rt_target_scale(const rt_target *t, float y) {
 void rt_train_tell_target(const rt_train_hooks *hooks, int64_t epochs, const rt_target *t);
 
 /* ---- runs ---- */
-rt_config rt_trainer_whole(const rt_trainer *t); /* the configuration, of the ensemble a group is part of */
+rt_config rt_trainer_whole(const rt_trainer *t); /* the configuration, of the ensemble a portion is part of */
 rt_status rt_trainer_open(rt_trainer *t) RT_MUST_CHECK; /* all parts, up to the first step; no files */
 void rt_trainer_close(rt_trainer *t);
 rt_status rt_trainer_run(const rt_config *c, unsigned verb, const rt_train_hooks *hooks,
                          rt_train_result *out) RT_MUST_CHECK;
-rt_status rt_trainer_run_group(const rt_config *c, const rt_group *group, const rt_train_hooks *hooks,
-                               rt_train_result *out) RT_MUST_CHECK;
+rt_status rt_trainer_run_portion(const rt_config *c, const rt_portion *portion, const rt_train_hooks *hooks,
+                                 rt_train_result *out) RT_MUST_CHECK;
 /* A hyper ensemble: search, choice, retraining; c is resolved, and c->resume says whether there is
  * something to go on with. */
 rt_status rt_hyper_run(const rt_config *c, const rt_train_hooks *hooks, rt_train_result *out) RT_MUST_CHECK;
-/* Members in groups, one after another. */
-bool rt_groups_wanted(const rt_config *c, unsigned verb);
-rt_status rt_groups_run(const rt_config *c, const rt_train_hooks *hooks, rt_train_result *out) RT_MUST_CHECK;
+/* Members in portions, one after another. */
+bool rt_portions_wanted(const rt_config *c, unsigned verb);
+rt_status rt_portions_run(const rt_config *c, const rt_train_hooks *hooks,
+                          rt_train_result *out) RT_MUST_CHECK;
 /* A run that version 0.1 began: its settings as they were meant, and its numbers as they are meant now (older.c). */
 rt_status rt_older_settings(rt_trainer *t) RT_MUST_CHECK;
 void rt_older_schedule(rt_trainer *t);

@@ -192,9 +192,9 @@ static rt_status save_one(rt_trainer *t, const rt_model *model, int m, int membe
                           .seed = t->c->seed,
                           .epochs = t->c->epochs,
                           .kept_epoch = (int64_t)rt_members_all(&t->members, t->at.kept_epoch)[member],
-                          .first = (t->group ? t->group->first : 0) + member - m,
-                          .of = t->group ? (int)t->group->whole->members : t->members.all};
-    RT_TRY(rt_run_dir_file(t->group ? t->group->dir : &t->dir, name, &path));
+                          .first = (t->portion ? t->portion->first : 0) + member - m,
+                          .of = t->portion ? (int)t->portion->whole->members : t->members.all};
+    RT_TRY(rt_run_dir_file(t->portion ? t->portion->dir : &t->dir, name, &path));
     rt_status st = rt_model_save(model, m, path, &from);
     rt_free(path);
     return st;
@@ -216,8 +216,8 @@ static rt_status take_member(rt_trainer *t, int member, int *m) {
 /* What a student collapses to is the model; what it was before stays beside it, for those who want to look.
  */
 static rt_status save_member(rt_trainer *t, int member) {
-    const int number = (t->group ? t->group->first : 0) + member;
-    const bool single = t->members.all == 1 && !t->group;
+    const int number = (t->portion ? t->portion->first : 0) + member;
+    const bool single = t->members.all == 1 && !t->portion;
     char name[48];
     int m;
     RT_TRY(take_member(t, member, &m));
@@ -290,7 +290,7 @@ static rt_status resume_config(rt_config *merged, const rt_config *c, unsigned v
     RT_TRY_GOTO(rt_config_load(merged, verb, path));
     RT_TRY_GOTO(rt_config_overlay(merged, c, verb));
     rt_config_mark_saved(merged);
-    merged->at_once = old.at_once; /* groups that were begun keep their size */
+    merged->at_once = old.at_once; /* portions that were begun keep their size */
     rt_config_diff(&old, merged, verb, &diff);
     RT_TRY_GOTO(rt_str_status(&diff));
     if (diff.len > 0)
@@ -346,11 +346,11 @@ static rt_status open_files(rt_trainer *t, bool resumed) {
         rt_config_write(t->c, t->verb, &text);
         RT_TRY_GOTO(rt_run_dir_write(&t->dir, "config.yaml", &text));
     }
-    if (t->group && t->group->first == 0) {
+    if (t->portion && t->portion->first == 0) {
         const rt_config whole = rt_trainer_whole(t);
         rt_str_clear(&text);
         rt_config_write(&whole, t->verb, &text);
-        RT_TRY_GOTO(rt_run_dir_write(t->group->dir, "config.yaml", &text));
+        RT_TRY_GOTO(rt_run_dir_write(t->portion->dir, "config.yaml", &text));
     }
     RT_TRY_GOTO(rt_run_dir_file(&t->dir, "log.jsonl", &path));
     RT_TRY_GOTO(rt_appender_open(&t->dir.log, path, resumed ? t->at.log_position : 0));
@@ -400,12 +400,12 @@ static rt_status run(rt_trainer *t, rt_train_result *r) {
     return rt_dist_barrier(rt_dist_all()); /* now it can be read by all */
 }
 
-/* The verb with these parameters; group: part of an ensemble, or NULL. */
-static rt_status run_verb(const rt_config *c, unsigned verb, const rt_group *group, bool tells,
+/* The verb with these parameters; portion: part of an ensemble, or NULL. */
+static rt_status run_verb(const rt_config *c, unsigned verb, const rt_portion *portion, bool tells,
                           const rt_train_hooks *hooks, rt_train_result *out) {
     rt_config merged;
     char *config_path = NULL;
-    rt_trainer t = {.verb = verb, .config = *c, .group = group, .tells = tells, .hooks = hooks};
+    rt_trainer t = {.verb = verb, .config = *c, .portion = portion, .tells = tells, .hooks = hooks};
     t.c = &t.config;
     rt_status st;
     RT_TRY(rt_run_dir_check(c->out, c->resume, c->force));
@@ -435,8 +435,8 @@ static rt_status run_verb(const rt_config *c, unsigned verb, const rt_group *gro
     }
     if (verb == RT_VERB_TRAIN && t.config.hyper)
         RT_TRY_GOTO(rt_hyper_run(&t.config, hooks, out));
-    else if (rt_groups_wanted(&t.config, verb))
-        RT_TRY_GOTO(rt_groups_run(&t.config, hooks, out));
+    else if (rt_portions_wanted(&t.config, verb))
+        RT_TRY_GOTO(rt_portions_run(&t.config, hooks, out));
     else
         RT_TRY_GOTO(run(&t, out));
 done:
@@ -451,9 +451,9 @@ rt_status rt_trainer_run(const rt_config *c, unsigned verb, const rt_train_hooks
     return run_verb(c, verb, NULL, false, hooks, out);
 }
 
-rt_status rt_trainer_run_group(const rt_config *c, const rt_group *group, const rt_train_hooks *hooks,
-                               rt_train_result *out) {
-    return run_verb(c, RT_VERB_TRAIN, group, group->first == 0, hooks, out);
+rt_status rt_trainer_run_portion(const rt_config *c, const rt_portion *portion, const rt_train_hooks *hooks,
+                                 rt_train_result *out) {
+    return run_verb(c, RT_VERB_TRAIN, portion, portion->first == 0, hooks, out);
 }
 
 /* A run that begins now, or one to be continued as it was begun. */

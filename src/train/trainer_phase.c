@@ -90,10 +90,10 @@ static rt_status make_step(rt_trainer *t) {
     const rt_config *c = t->c;
     rt_step_options o = {.batch = t->data.batches.batch,
                          .members = t->members.own,
-                         .of = t->group ? (int)t->group->whole->members : t->members.all,
+                         .of = t->portion ? (int)t->portion->whole->members : t->members.all,
                          .first = (int)t->members.team.members.lo,
                          .team = t->members.team.ranks,
-                         .idle = t->group || !t->tells ||
+                         .idle = t->portion || !t->tells ||
                                  rt_dist_may_idle(), /* parts of a run may be smaller than the whole */
                          .optimiser = c->optimiser,
                          .momentum = c->momentum,

@@ -29,11 +29,11 @@ static void hash_inputs(rt_trainer *t) {
 
 rt_config rt_trainer_whole(const rt_trainer *t) {
     rt_config c = *t->c;
-    if (t->group) {
-        c.members = t->group->whole->members;
-        c.first_member = t->group->whole->first_member;
-        c.at_once = t->group->whole->at_once;
-        c.out = t->group->whole->out;
+    if (t->portion) {
+        c.members = t->portion->whole->members;
+        c.first_member = t->portion->whole->first_member;
+        c.at_once = t->portion->whole->at_once;
+        c.out = t->portion->whole->out;
     }
     return c;
 }

@@ -187,8 +187,8 @@ static void a_wrong_symmetry_is_noticed(void **state) {
     job j;
     open_job(&j, SPIRAL, "teacher");
     for (int k = 0; k < j.a.sym.slots * RT_MAX_RANK; k++)
-        if (j.a.sym.axis[k].group == 0) {
-            j.a.sym.axis[k].group = -1;
+        if (j.a.sym.axis[k].bundle == 0) {
+            j.a.sym.axis[k].bundle = -1;
             break;
         }
     rt_perm_random(&j.a.sym, rt_average_perms(&j.a, 1), rt_rng_make(4, RT_RNG_TEST, 0, 0));

@@ -72,14 +72,14 @@ static void close_fixture(fixture *f) {
 }
 
 /* Runs a program in double; takes[i]: where output i goes. */
-static void run(fixture *f, const rt_perm_program *p, void *const *takes) {
+static void run(fixture *f, const rt_perm_graph *p, void *const *takes) {
     const int slots = rt_params_count(f->params);
-    assert_true(p->x + (f->models - 1) * f->sym.groups < MAX_SLOTS);
+    assert_true(p->x + (f->models - 1) * f->sym.bundles < MAX_SLOTS);
     for (int m = 0; m <= f->models; m++)
         for (int k = 0; k < slots; k++)
             f->slots[m * slots + k] = f->block[m] + rt_params_get(f->params, k)->offset;
     for (int m = 1; m < f->models; m++)
-        for (int k = 0; k < f->sym.groups; k++)
+        for (int k = 0; k < f->sym.bundles; k++)
             f->slots[rt_perm_slot(p, &f->sym, m, k)] = f->x + rt_perm_offset(&f->sym, m, k);
     OK(rt_interp_run(p->g, f->slots, (const void *[]){f->in, f->label}, NULL, takes, (rt_run){0}));
 }
@@ -96,12 +96,12 @@ static int output(const rt_graph *g, const char *name) {
 
 /* P and Q of a model as arrays. */
 static void matrices(fixture *f, const rt_perm_options *o, double *pm) {
-    rt_perm_program p;
+    rt_perm_graph p;
     void *takes[MAX_SLOTS] = {0};
     char name[32];
     OK(rt_perm_build_mean(&p, f->params, &f->sym, f->models, WEIGHT, *o, RT_DTYPE_F64));
     for (int m = 1; m < f->models; m++)
-        for (int k = 0; k < f->sym.groups; k++) {
+        for (int k = 0; k < f->sym.bundles; k++) {
             snprintf(name, sizeof name, "P:%d:%d", m, k);
             takes[output(p.g, name)] = pm + rt_perm_offset(&f->sym, m, k);
         }
@@ -111,15 +111,15 @@ static void matrices(fixture *f, const rt_perm_options *o, double *pm) {
 
 /* The thesis' forward pass of an MLP: activations averaged before each ReLU. Layer l: slots 2 l, 2 l + 1. */
 static rt_val literal(fixture *f, rt_graph *g, rt_val x, const double *pm, bool inverse) {
-    const int layers = rt_params_count(f->params) / 2, groups = f->sym.groups;
+    const int layers = rt_params_count(f->params) / 2, bundles = f->sym.bundles;
     for (int l = 0; l < layers; l++) {
         rt_val sum = 0;
         for (int m = 0; m < f->models; m++) {
             rt_val h = x, p[2] = {0}; /* before and after the layer */
             for (int side = 0; side < 2 && m > 0; side++) {
                 const int k = l - 1 + side;
-                if (k >= 0 && k < groups)
-                    p[side] = rt_graph_const(g, rt_shape2(f->sym.group[k].n, f->sym.group[k].n),
+                if (k >= 0 && k < bundles)
+                    p[side] = rt_graph_const(g, rt_shape2(f->sym.bundle[k].n, f->sym.bundle[k].n),
                                              pm + rt_perm_offset(&f->sym, m, k));
             }
             if (p[0]) /* rows are samples: (Q h)^T = h^T Q^T */
@@ -157,7 +157,7 @@ static void test_collapse(void **state) {
         OK(rt_interp_run(g, NULL, (const void *[]){f.in}, NULL, (void *[]){want}, (rt_run){0}));
         rt_graph_destroy(&g);
 
-        rt_perm_program p;
+        rt_perm_graph p;
         void *takes[MAX_SLOTS] = {0};
         OK(rt_perm_build_step(&p, f.net, f.params, &f.sym, f.models, WEIGHT, ways[i], f.batch, RT_DTYPE_F64));
         takes[output(p.g, "logits")] = got;
@@ -176,7 +176,7 @@ static void test_plan(void **state) {
     fixture f;
     open_fixture(&f, "mlp:40,33", rt_shape1(7), 3, 16, 1);
     const rt_perm_options o = {.tau = 1, .iterations = 100};
-    rt_perm_program p;
+    rt_perm_graph p;
     void *takes[MAX_SLOTS] = {0};
     double want[48];
     float got[48];
@@ -207,7 +207,7 @@ static void test_plan(void **state) {
     for (int m = 0; m < f.models; m++)
         rt_exec_bind_block(e, m * slots, block + m * floats, rt_params_offsets(f.params), slots);
     for (int m = 1; m < f.models; m++)
-        for (int k = 0; k < f.sym.groups; k++)
+        for (int k = 0; k < f.sym.bundles; k++)
             rt_exec_bind_param(e, rt_perm_slot(&p, &f.sym, m, k), x + rt_perm_offset(&f.sym, m, k));
     rt_exec_bind_input(e, 0, in);
     rt_exec_bind_input(e, 1, f.label);
@@ -240,14 +240,14 @@ static void check_hard(fixture *f) {
         src[i] = (float)f->block[1][i];
     rt_perm_random(&f->sym, perm, rt_rng_make(5, RT_RNG_TEST, 0, 0));
     rt_perm_apply(&f->sym, f->params, want, src, perm);
-    for (int k = 0; k < f->sym.groups; k++) {
-        const rt_sym_group *g = &f->sym.group[k];
+    for (int k = 0; k < f->sym.bundles; k++) {
+        const rt_sym_bundle *g = &f->sym.bundle[k];
         double *x = f->x + rt_perm_offset(&f->sym, 1, k);
         for (int64_t i = 0; i < g->n; i++)
             for (int64_t j = 0; j < g->n; j++)
                 x[i * g->n + j] = perm[g->offset + i] == j ? 100 : 0;
     }
-    rt_perm_program p;
+    rt_perm_graph p;
     void *takes[MAX_SLOTS] = {0};
     char name[32];
     OK(rt_perm_build_mean(&p, f->params, &f->sym, 2, (const double[]){0, 1},
@@ -277,13 +277,13 @@ static void test_hard(void **state) {
     for (int64_t i = 0; i < RT_COUNT(archs); i++) {
         fixture f;
         open_fixture(&f, archs[i], i == 0 ? rt_shape1(5) : rt_shape3(3, 8, 8), 2, 1, 0);
-        assert_true(f.sym.groups > 0);
+        assert_true(f.sym.bundles > 0);
         check_hard(&f);
         close_fixture(&f);
     }
 }
 
-/* A dense layer behind a map of 2 x 3: each unit of the group is six inputs in a row. */
+/* A dense layer behind a map of 2 x 3: each unit of the bundle is six inputs in a row. */
 static void test_repeat(void **state) {
     (void)state;
     fixture f = {.models = 2, .batch = 1};
@@ -293,14 +293,14 @@ static void test_repeat(void **state) {
         f.params, (rt_param){.name = "conv", .shape = rt_shape4(4, 2, 3, 3), .role = RT_ROLE_WEIGHT}, &slot));
     OK(rt_params_add(f.params, (rt_param){.name = "dense", .shape = rt_shape2(5, 24), .role = RT_ROLE_WEIGHT},
                      &slot));
-    rt_sym_group group[2] = {{.n = 4, .offset = 0}, {.n = 5, .offset = 4}};
+    rt_sym_bundle bundle[2] = {{.n = 4, .offset = 0}, {.n = 5, .offset = 4}};
     rt_sym_axis axis[2 * RT_MAX_RANK];
     for (int i = 0; i < 2 * RT_MAX_RANK; i++)
         axis[i] = (rt_sym_axis){-1, 1};
     axis[0] = (rt_sym_axis){0, 1};
     axis[RT_MAX_RANK] = (rt_sym_axis){1, 1};
     axis[RT_MAX_RANK + 1] = (rt_sym_axis){0, 6};
-    f.sym = (rt_symmetry){.groups = 2, .slots = 2, .total = 9, .group = group, .axis = axis};
+    f.sym = (rt_symmetry){.bundles = 2, .slots = 2, .total = 9, .bundle = bundle, .axis = axis};
     for (int m = 0; m <= 2; m++) {
         OK(rt_calloc(&f.block[m], (size_t)rt_params_floats(f.params), sizeof(double)));
         for (int64_t i = 0; i < rt_params_floats(f.params); i++)
@@ -314,7 +314,7 @@ static void test_repeat(void **state) {
 
 /* ---- gradients ---- */
 
-static double loss_of(fixture *f, const rt_perm_program *p) {
+static double loss_of(fixture *f, const rt_perm_graph *p) {
     double loss = 0;
     void *takes[MAX_SLOTS] = {0};
     takes[output(p->g, "loss")] = &loss;
@@ -342,12 +342,12 @@ static void test_gradient(void **state) {
         const bool conv = cases[i].arch[0] == 'w';
         open_fixture(&f, cases[i].arch, conv ? rt_shape3(1, 4, 4) : rt_shape1(4), conv ? 2 : 3, 4,
                      cases[i].scale);
-        rt_perm_program p;
+        rt_perm_graph p;
         OK(rt_perm_build_step(&p, f.net, f.params, &f.sym, f.models, WEIGHT, cases[i].o, f.batch,
                               RT_DTYPE_F64));
-        for (int k = 0; k < f.sym.groups; k += conv ? 3 : 1) {
+        for (int k = 0; k < f.sym.bundles; k += conv ? 3 : 1) {
             const int m = f.models - 1;
-            const int64_t n = f.sym.group[k].n, at = rt_perm_offset(&f.sym, m, k);
+            const int64_t n = f.sym.bundle[k].n, at = rt_perm_offset(&f.sym, m, k);
             double *grad = NULL;
             char name[32];
             void *takes[MAX_SLOTS] = {0};
@@ -367,7 +367,7 @@ static void test_gradient(void **state) {
                 f.x[at + e] = x;
                 const double want = (4 * d[0] - d[1]) / 3;
                 if (!(fabs(grad[e] - want) < 1e-8))
-                    fail_msg("case %lld, group %d, element %lld: gradient %.12g, differences %.12g",
+                    fail_msg("case %lld, bundle %d, element %lld: gradient %.12g, differences %.12g",
                              (long long)i, k, (long long)e, grad[e], want);
             }
             rt_free(grad);

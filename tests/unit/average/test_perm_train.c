@@ -126,8 +126,8 @@ static double learn(planted *p, int64_t epochs, double tau, float *x, float *pm)
                                 .seed = 1,
                                 .part = 1};
     double loss = NAN;
-    for (int k = 0; k < p->a.sym.groups; k++) {
-        const int64_t n = p->a.sym.group[k].n;
+    for (int k = 0; k < p->a.sym.bundles; k++) {
+        const int64_t n = p->a.sym.bundle[k].n;
         for (int64_t i = 0; i < n * n; i++)
             x[rt_perm_offset(&p->a.sym, 1, k) + i] = i % (n + 1) == 0;
     }
@@ -136,9 +136,9 @@ static double learn(planted *p, int64_t epochs, double tau, float *x, float *pm)
     return loss;
 }
 
-/* Units of a group whose largest share is not the planted one. */
-static int64_t count_wrong(const planted *p, int group, const float *pm) {
-    const rt_sym_group *g = &p->a.sym.group[group];
+/* Units of a bundle whose largest share is not the planted one. */
+static int64_t count_wrong(const planted *p, int bundle, const float *pm) {
+    const rt_sym_bundle *g = &p->a.sym.bundle[bundle];
     int64_t wrong = 0;
     for (int64_t r = 0; r < g->n; r++) {
         int64_t best = 0;
@@ -163,7 +163,7 @@ static void test_planted(void **state) {
         OK(rt_calloc(&pm, (size_t)rt_perm_floats(&p.a.sym, 2), sizeof *pm));
         const double loss = learn(&p, cases[i].epochs, 1, x, pm);
         int64_t wrong = 0;
-        for (int k = 0; k < p.a.sym.groups; k++)
+        for (int k = 0; k < p.a.sym.bundles; k++)
             wrong += count_wrong(&p, k, pm + rt_perm_offset(&p.a.sym, 1, k));
         if (wrong > 0)
             fail_msg("%s: %lld of %lld units are wrong, loss %g", cases[i].arch, (long long)wrong,
@@ -202,8 +202,8 @@ static void test_method(void **state) {
         for (int m = 0; m < 2; m++)
             rt_perm_identity(&p.a.sym, rt_average_perms(&p.a, m));
         OK(rt_average_by_perm(&p.a));
-        for (int k = 0; k < p.a.sym.groups; k++) {
-            const rt_sym_group *g = &p.a.sym.group[k];
+        for (int k = 0; k < p.a.sym.bundles; k++) {
+            const rt_sym_bundle *g = &p.a.sym.bundle[k];
             assert_int_equal(count_wrong(&p, k, *rt_average_matrix(&p.a, 1, k)), 0);
             double sum = 0;
             for (int64_t j = 0; j < g->n; j++)

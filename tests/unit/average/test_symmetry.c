@@ -1,5 +1,5 @@
 /*
- * test_symmetry.c - the groups found in a network's graph are the ones that exist, and renumbering any of
+ * test_symmetry.c - the bundles found in a network's graph are the ones that exist, and renumbering any of
  * them changes the weights and not the function.
  */
 #include "average/average.h"
@@ -103,9 +103,9 @@ static const struct {
     const char *spec;
     rt_shape input;
     int64_t outputs;
-    int groups;
+    int bundles;
     int64_t total;
-    const char *first; /* name of the first group */
+    const char *first; /* name of the first bundle */
 } archs[] = {
     {"mlp:512", {1, {20}}, 10, 1, 512, "layers.0"},
     {"mlp:64,32,16", {3, {1, 8, 8}}, 10, 3, 112, "layers.0"},
@@ -117,7 +117,7 @@ static const struct {
     {"resnet20", {3, {3, 32, 32}}, 10, 3 + 9, 16 + 32 + 64 + 3 * (16 + 32 + 64), "conv1"},
     {"resnet18", {3, {3, 16, 16}}, 10, 4 + 8, 960 + 2 * 960, "conv1"},
     {"resnet18", {3, {3, 64, 64}}, 10, 4 + 8, 960 + 2 * 960, "conv1"},
-    /* the stem's 64 are a group of their own, because the first block has a projection */
+    /* the stem's 64 are a bundle of their own, because the first block has a projection */
     {"resnet50",
      {3, {3, 8, 8}},
      10,
@@ -140,13 +140,13 @@ static void every_architecture(void **state) {
                                           .norm = plain ? 0 : (int)archs[i].input.d[0],
                                           .mean = mean,
                                           .std = std});
-        if (f.sym.groups != archs[i].groups || f.sym.total != archs[i].total || f.sym.nfixed != 0 ||
-            strcmp(f.sym.group[0].name, archs[i].first) != 0) {
+        if (f.sym.bundles != archs[i].bundles || f.sym.total != archs[i].total || f.sym.nfixed != 0 ||
+            strcmp(f.sym.bundle[0].name, archs[i].first) != 0) {
             rt_str text;
             rt_str_init(&text);
             rt_symmetry_print(&f.sym, f.params, &text);
-            fail_msg("%s: %d groups of %lld units, %d fixed; wanted %d, %lld, 0\n%s", archs[i].spec,
-                     f.sym.groups, (long long)f.sym.total, f.sym.nfixed, archs[i].groups,
+            fail_msg("%s: %d bundles of %lld units, %d fixed; wanted %d, %lld, 0\n%s", archs[i].spec,
+                     f.sym.bundles, (long long)f.sym.total, f.sym.nfixed, archs[i].bundles,
                      (long long)archs[i].total, rt_str_text(&text));
         }
         run(&f, 0);
@@ -159,29 +159,30 @@ static void every_architecture(void **state) {
     }
 }
 
-/* Each group alone moves weights; the same permutation applied to one of its axes only breaks the function,
+/* Each bundle alone moves weights; the same permutation applied to one of its axes only breaks the function,
  * which shows that the comparison above can fail. */
-static void each_group(void **state) {
+static void each_bundle(void **state) {
     (void)state;
     static const char *const specs[] = {"mlp:64,32", "wrn:10,2", "resnet20"};
     for (int64_t i = 0; i < RT_COUNT(specs); i++) {
         fixture f;
         open_fixture(&f, (rt_arch_config){.spec = specs[i], .input = rt_shape3(3, 8, 8), .outputs = 5});
         run(&f, 0);
-        for (int g = 0; g < f.sym.groups; g++) {
-            const rt_sym_group *group = &f.sym.group[g];
+        for (int g = 0; g < f.sym.bundles; g++) {
+            const rt_sym_bundle *bundle = &f.sym.bundle[g];
             rt_perm_identity(&f.sym, f.perm);
-            rt_rng_permutation(rt_rng_make(2, RT_RNG_TEST, (uint64_t)g, 1), f.perm + group->offset, group->n);
+            rt_rng_permutation(rt_rng_make(2, RT_RNG_TEST, (uint64_t)g, 1), f.perm + bundle->offset,
+                               bundle->n);
             rt_perm_apply(&f.sym, f.params, f.block[1], f.block[0], f.perm);
             assert_memory_not_equal(f.block[0], f.block[1], (size_t)f.floats * sizeof(float));
             run(&f, 1);
             assert_true(difference(&f) < 1e-4);
             for (int k = 0; k < f.sym.slots * RT_MAX_RANK; k++) {
-                if (f.sym.axis[k].group != g)
+                if (f.sym.axis[k].bundle != g)
                     continue;
-                f.sym.axis[k].group = -1;
+                f.sym.axis[k].bundle = -1;
                 rt_perm_apply(&f.sym, f.params, f.block[1], f.block[0], f.perm);
-                f.sym.axis[k].group = g;
+                f.sym.axis[k].bundle = g;
                 run(&f, 1);
                 assert_true(difference(&f) > 1e-4);
             }
@@ -211,12 +212,12 @@ static void flattened_maps(void **state) {
     rt_graph_output(
         g, "y", rt_matmul(g, rt_flatten(g, h), param(g, params, "fc.weight", rt_shape2(5, 36)), false, true));
     OK(rt_symmetry_of(&s, g, params, rt_graph_find_output(g, "y")));
-    assert_int_equal(s.groups, 1);
-    assert_int_equal(s.group[0].n, 4);
-    assert_int_equal(rt_symmetry_axis(&s, 0, 0).group, 0);
-    assert_int_equal(rt_symmetry_axis(&s, 0, 1).group, -1);
-    assert_int_equal(rt_symmetry_axis(&s, 1, 0).group, -1);
-    assert_int_equal(rt_symmetry_axis(&s, 1, 1).group, 0);
+    assert_int_equal(s.bundles, 1);
+    assert_int_equal(s.bundle[0].n, 4);
+    assert_int_equal(rt_symmetry_axis(&s, 0, 0).bundle, 0);
+    assert_int_equal(rt_symmetry_axis(&s, 0, 1).bundle, -1);
+    assert_int_equal(rt_symmetry_axis(&s, 1, 0).bundle, -1);
+    assert_int_equal(rt_symmetry_axis(&s, 1, 1).bundle, 0);
     assert_int_equal(rt_symmetry_axis(&s, 1, 1).repeat, 9);
 
     const int64_t perm[4] = {2, 0, 3, 1};
@@ -251,8 +252,8 @@ static void unknown_operations(void **state) {
         rt_slice_last(g, rt_matmul(g, a, param(g, params, "b.weight", rt_shape2(6, 8)), false, true), 0, 4);
     rt_val y = rt_matmul(g, b, param(g, params, "c.weight", rt_shape2(2, 4)), false, true);
     OK(rt_symmetry_of(&s, g, params, y));
-    assert_int_equal(s.groups, 1);
-    assert_string_equal(s.group[0].name, "a");
+    assert_int_equal(s.bundles, 1);
+    assert_string_equal(s.bundle[0].name, "a");
     assert_int_equal(s.nfixed, 2);
     assert_string_equal(s.fixed[0].name, "b");
     assert_string_equal(s.fixed[0].reason, "slice_last");
@@ -291,7 +292,7 @@ static void compose_and_invert(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_architecture), cmocka_unit_test(each_group),
+        cmocka_unit_test(every_architecture), cmocka_unit_test(each_bundle),
         cmocka_unit_test(flattened_maps),     cmocka_unit_test(unknown_operations),
         cmocka_unit_test(compose_and_invert),
     };

@@ -68,9 +68,9 @@ static int64_t strays(const fixture *f, int m) {
     int64_t n = 0;
     rt_perm_compose(&f->sym, f->tmp, f->hidden + m * f->sym.total, f->found + m * f->sym.total,
                     f->tmp + f->sym.total);
-    for (int g = 0; g < f->sym.groups; g++)
-        for (int64_t i = 0; i < f->sym.group[g].n; i++)
-            n += f->tmp[f->sym.group[g].offset + i] != i;
+    for (int g = 0; g < f->sym.bundles; g++)
+        for (int64_t i = 0; i < f->sym.bundle[g].n; i++)
+            n += f->tmp[f->sym.bundle[g].offset + i] != i;
     return n;
 }
 
@@ -109,8 +109,8 @@ static void planted_crowd(void **state) {
         OK(rt_matcher_many(t, (const float *const *)f.block, MODELS, running, f.found, 1, NULL, NULL));
         for (int m = 0; m < MODELS; m++)
             assert_int_equal(strays(&f, m), 0);
-        for (int64_t k = 0; k < f.sym.groups; k++) /* the first keeps its numbers */
-            assert_int_equal(f.found[f.sym.group[k].offset], 0);
+        for (int64_t k = 0; k < f.sym.bundles; k++) /* the first keeps its numbers */
+            assert_int_equal(f.found[f.sym.bundle[k].offset], 0);
         rt_matcher_destroy(&t);
         close_fixture(&f);
     }

@@ -1,5 +1,5 @@
 /*
- * students_support.h - what the tests of students, programs and reconstruction share: a student with a block
+ * students_support.h - what the tests of students, step graphs and reconstruction share: a student with a block
  * of parameters, graphs run by the interpreter, numbers from a hash of (name, element).
  */
 #ifndef RT_TESTS_STUDENTS_SUPPORT_H
