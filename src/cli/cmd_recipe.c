@@ -185,9 +185,9 @@ static rt_status how_to_start(const rt_recipe_job *job, bool resume, const char 
     if (!job->dir)
         return RT_OK;
     RT_TRY(rt_run_dir_state(job->dir, &state));
-    const bool trained = strcmp(job->verb, "average") != 0;
+    const bool resumes = strcmp(job->verb, "train") == 0 || strcmp(job->verb, "distill") == 0;
     if (state != RT_RUN_NONE)
-        *word = resume && trained ? "--resume" : "--force";
+        *word = resume && resumes ? "--resume" : "--force";
     return RT_OK;
 }
 

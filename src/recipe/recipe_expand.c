@@ -6,6 +6,7 @@
  * becomes six commands, and {name: ae, like: kd, with: {method: ae-kd}} six more that differ in one flag. The run
  * of each is <dir>/runs/kd-1-1, kd-1-4, ... "@teacher" is the run of stage `teacher` that has the same values for the
  * loops both stages have; there must be exactly one. A loop may depend on those before it, {seed: 1..4, t: "${t_${seed}}"}.
+ * In `runs` a loop can be given another value, so that two runs of one stage meet: ["@labels", "@labels seed=4"].
  *
  * Where data and results are is no part of a command's key: in the words that are hashed, both directories are
  * marks (one byte each), which are replaced in the words that are run.
@@ -361,6 +362,37 @@ static rt_status add_flags(rt_recipe *r, rt_recipe_node *node, const stage *s) {
     return RT_OK;
 }
 
+static void set_loop(rt_binding *at, const char *name, const char *value) {
+    int i = 0;
+    while (i < at->n && strcmp(at->name[i], name) != 0)
+        i++;
+    at->name[i] = name;
+    at->value[i] = value;
+    at->n = RT_MAX(at->n, i + 1);
+}
+
+/* The loops of "@stage name=value name=value": those of the command, and these instead. */
+static rt_status read_loops(rt_recipe *r, const char *text, rt_binding *at) {
+    for (const char *s = text + strcspn(text, " "); *s;) {
+        char *name, *value;
+        s += strspn(s, " ");
+        const size_t n = strcspn(s, "= "), m = s[n] == '=' ? strcspn(s + n + 1, " ") : 0;
+        if (!*s)
+            break;
+        RT_FAIL_IF(
+            n == 0 || m == 0 || at->n == RT_RECIPE_LOOPS, RT_E_INPUT,
+            "recipe %s: '%s': wanted \"@stage\", or with values of at most %d loops: \"@stage loop=value\"",
+            r->name, text, RT_RECIPE_LOOPS);
+        RT_TRY(rt_arena_alloc(&r->arena, &name, n + m + 2));
+        memcpy(name, s, n + 1 + m);
+        name[n] = name[n + 1 + m] = 0;
+        value = name + n + 1;
+        set_loop(at, name, value);
+        s += n + 1 + m;
+    }
+    return RT_OK;
+}
+
 /* All runs that `runs` of a stage names and that agree with the loops. */
 static rt_status list_runs(rt_recipe *r, rt_recipe_node *node, rt_jval runs, int *out, int *n) {
     *n = 0;
@@ -368,8 +400,11 @@ static rt_status list_runs(rt_recipe *r, rt_recipe_node *node, rt_jval runs, int
         const char *text = "";
         RT_FAIL_IF(!rt_jval_str(rt_jval_at(runs, i), &text) || text[0] != '@', RT_E_INPUT,
                    "recipe %s: %s: 'runs' is a list of \"@stage\"", r->name, node->job.stage);
+        rt_binding at = node->at;
+        RT_TRY(filled(r, &node->at, text, &text));
+        RT_TRY(read_loops(r, text, &at));
         const int before = *n;
-        for (int k = -1; (k = find_run(r, text + 1, strlen(text + 1), &node->at, k + 1)) >= 0;)
+        for (int k = -1; (k = find_run(r, text + 1, strcspn(text + 1, " "), &at, k + 1)) >= 0;)
             out[(*n)++] = k;
         RT_FAIL_IF(*n == before, RT_E_INPUT, "recipe %s: %s: '%s' names no run of an earlier stage", r->name,
                    node->job.stage, text);
@@ -399,7 +434,11 @@ static void make_key(const rt_recipe *r, rt_recipe_node *node) {
 }
 
 static bool makes_run(const char *verb) {
-    return strcmp(verb, "train") == 0 || strcmp(verb, "distill") == 0 || strcmp(verb, "average") == 0;
+    static const char *const verbs[] = {"train", "distill", "average", "gather"};
+    for (size_t i = 0; i < RT_COUNT(verbs); i++)
+        if (strcmp(verb, verbs[i]) == 0)
+            return true;
+    return false;
 }
 
 static rt_status stage_number(const rt_recipe *r, const stage *s, const char *key, double otherwise,

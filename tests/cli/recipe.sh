@@ -123,6 +123,39 @@ check "a page of nothing is a page" grep -q '</main></body></html>' out
 sed 's/@teacher"/@nobody"/' small.yaml >bad.yaml
 run recipe show bad.yaml
 expect 3 "names no run" "a reference to nothing is refused"
+# Two runs of one stage meet in a command: an ensemble of both.
+cat >pair.yaml <<'END'
+title: "Pair"
+source: "-"
+about: "x"
+scales:
+  quick: {about: "tiny.", minutes: 1, memory: "50 MB", disk: "1 MB", vars: {next_1: 2, next_2: 1}}
+stages:
+  - {name: one, verb: train, each: {seed: "1..2"}, with: {data: "spiral:n=100", arch: "mlp:8", epochs: 1, first-member: "${seed}", seed: 1}}
+  - {name: both, verb: gather, each: {seed: "1..2"}, runs: ["@one", "@one seed=${next_${seed}}"]}
+  - {name: measure, verb: eval, runs: ["@one", "@both"], with: {data: "spiral:n=100", bootstrap: 0}}
+tables:
+  - id: t
+    title: T
+    columns: [{id: m, label: "networks", value: "/members", digits: 0}, {id: nll, label: NLL, value: sets.test.nll, digits: 4}]
+    rows: [{id: one, label: one, runs: one}, {id: both, label: both, runs: both}]
+END
+run recipe show pair.yaml
+check "a loop of a run may have another value" grep -qx 'retort gather results/pair/quick/runs/one-2 results/pair/quick/runs/one-1 --out=results/pair/quick/runs/both-2' out
+run recipe run pair.yaml
+expect 0 "" "gathered runs are runs"
+check "of two networks" sh -c 'grep -q "^| both | 2" out && test -e results/pair/quick/runs/both-1/member-001.safetensors'
+run recipe run pair.yaml
+expect 0 "8 finished" "and are finished"
+rm -r results/pair/quick/measured.json results/pair/quick/done
+run recipe run pair.yaml
+expect 0 "" "and are made again where their mark is gone"
+sed 's/@one seed=/@one seed /' pair.yaml >bad.yaml
+run recipe show bad.yaml
+expect 3 'wanted "@stage", or with values' "a loop without a value is refused"
+sed 's/@one seed=${next_${seed}}/@one seed=7/' pair.yaml >bad.yaml
+run recipe show bad.yaml
+expect 3 "'@one seed=7' names no run" "a value without a run is refused"
 sed 's/"${epochs}"/"${epoch}"/' small.yaml >bad.yaml
 run recipe show bad.yaml
 expect 3 "variable 'epoch'" "an unknown variable is refused"
