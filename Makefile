@@ -39,6 +39,7 @@ check-long: check
 	@tools/check_threads
 	@tools/check_ranks $(BUILD)
 	@tools/check_clang
+	@tools/check_packages
 	@tools/check_mutations
 	@tools/check_toys
 
