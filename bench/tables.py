@@ -5,6 +5,7 @@
 import json
 import pathlib
 import sys
+import textwrap
 
 import machine
 
@@ -174,9 +175,10 @@ def latest(folder):
         return ""
     dates = {id(r): date for date, r in newest.values()}
     v = record["versions"]
-    lines = [f"The newest figure of every job that was measured in {ROUNDS_MIN} rounds or more: retort, PyTorch {v['torch']}, "
+    about = (f"The newest figure of every job that was measured in {ROUNDS_MIN} rounds or more: retort, PyTorch {v['torch']}, "
              f"{record['cpu']['model']}, {record['cpu']['cores']} cores. Samples per second: median of the rounds (best step); memory: peak "
-             "resident set. The JSON file of that date and time has every sample and every setting of the peers.", ""]
+             "resident set. The JSON file of that date and time has every sample and every setting of the peers.")
+    lines = [textwrap.fill(about, 120), ""]
     lines += result_tables([newest[n][1] for n in jobs if n in newest], ["measured"], lambda r: [dates[id(r)]])
     missing = [j["title"] for n, j in jobs.items() if n not in newest]
     if missing:

@@ -258,13 +258,12 @@ void cli_markdown(rt_str *out) {
     unsigned all = 0;
     for (int i = 0; i < n; i++)
         all |= list[i].bit;
-    rt_str_append(
-        out,
-        "<!-- Written by 'retort help --markdown'; do not edit. -->\n# Parameters\n\nEvery "
-        "parameter is a flag (`--key "
-        "value`, switches `--key` and `--no-key`) and a key of the YAML file that `--config` "
-        "reads; flags win. Second names are flags, too: `-d` of one letter, else `--wd`. A default is for "
-        "all cases but those that the meaning names.\n");
+    rt_str_append(out, "<!-- Written by 'retort help --markdown'; do not edit. -->\n# Parameters\n\n"
+                       "Every parameter is a flag (`--key value`, switches `--key` and `--no-key`) and a key "
+                       "of the YAML file that\n"
+                       "`--config` reads; flags win. Second names are flags, too: `-d` of one letter, else "
+                       "`--wd`. A default is for all\n"
+                       "cases but those that the meaning names.\n");
     cli_params_each(all, markdown_param, out);
     form_state forms = {.out = out};
     cli_verb_forms(&(cli_verb){.bit = all}, markdown_form, &forms);
