@@ -183,6 +183,8 @@ static rt_status fill_cell(const rt_table *t, int64_t row, int64_t column, rt_sa
                rt_jval_text(k, "id"), take);
     *c = (rt_cell){.mean = NAN, .deviation = NAN, .error = NAN};
     RT_TRY(rt_table_samples(t, row, column, samples, &c->n, &c->wanted, &c->missing));
+    if (c->n == 0 && c->missing < c->wanted) /* finished, without this number: so will the others be */
+        c->missing = 0;
     set_statistics(c, samples, take_least);
     if (t->r->kept && c->wanted > 0)
         set_kept(t, c, row, column);
@@ -263,6 +265,32 @@ bool rt_table_has(const rt_table *t, int64_t row, int64_t column) {
             if (rt_table_cell(t, i, k)->wanted > 0)
                 return true;
     return false;
+}
+
+bool rt_table_row_is_open(const rt_table *t, int64_t row) {
+    int missing = 0;
+    for (int64_t k = 0; k < t->ncolumns; k++) {
+        const rt_cell *c = rt_table_cell(t, row, k);
+        if (c->n > 0 || c->paper)
+            return false;
+        missing += c->missing;
+    }
+    return missing > 0;
+}
+
+rt_status rt_table_open_rows(const rt_table *t, rt_str *out) {
+    for (int64_t at = 0; at < t->nrows; at++)
+        if (rt_table_row_is_open(t, t->order[at]))
+            rt_str_appendf(out, "%s%s", out->len ? "; " : "Not measured yet: ",
+                           rt_jval_text(rt_jval_at(t->rows, t->order[at]), "label"));
+    if (out->len)
+        rt_str_append(out, ".");
+    return rt_str_status(out);
+}
+
+/* A double has no more than 17. */
+int rt_table_digits(const rt_table *t, int64_t column) {
+    return (int)fmin(fmax(rt_jval_number(rt_jval_at(t->columns, column), "digits", 3), 0), 17);
 }
 
 bool rt_table_is_begun(const rt_table *t) {

@@ -122,14 +122,10 @@ static void strip(rt_str *out, const rt_cell *c, const axis *ours, const axis *p
     rt_str_append(out, "</svg>");
 }
 
-static int digits_of(const rt_table *t, int64_t k) {
-    return (int)fmin(fmax(rt_jval_number(rt_jval_at(t->columns, k), "digits", 3), 0), 17);
-}
-
 static void cell(rt_str *out, const rt_table *t, int64_t i, int64_t k, const axis *ours, const axis *papers,
                  bool any_paper) {
     const rt_cell *c = rt_table_cell(t, i, k);
-    const int digits = digits_of(t, k);
+    const int digits = rt_table_digits(t, k);
     rt_str_append(out, "<td class=\"s\">");
     if (c->n > 0 || c->paper)
         strip(out, c, ours, papers, any_paper);
@@ -148,6 +144,14 @@ static void cell(rt_str *out, const rt_table *t, int64_t i, int64_t k, const axi
         rt_str_append(out, "</span>");
     }
     rt_str_append(out, "</td>");
+}
+
+static void paragraph(rt_str *out, const char *class, const char *text) {
+    if (!*text)
+        return;
+    rt_str_appendf(out, "<p class=\"%s\">", class);
+    rt_report_escape(out, text);
+    rt_str_append(out, "</p>\n");
 }
 
 /* ---- a table ---- */
@@ -169,14 +173,16 @@ static void head(rt_str *out, const rt_table *t, const axis *ours) {
         rt_str_append(out, "<th>");
         rt_report_escape(out, rt_jval_text(rt_jval_at(t->columns, k), "label"));
         rt_str_appendf(out, "<span class=\"axis\"><span>%.*f</span><span>%.*f</span></span></th>",
-                       digits_of(t, k), ours[k].lo, digits_of(t, k), ours[k].hi);
+                       rt_table_digits(t, k), ours[k].lo, rt_table_digits(t, k), ours[k].hi);
     }
     rt_str_append(out, "</tr></thead><tbody>");
 }
 
 static rt_status draw_table(rt_str *out, const rt_table *t) {
     axis *ours = NULL;
+    rt_str open;
     rt_status st;
+    rt_str_init(&open);
     RT_TRY_GOTO(rt_calloc(&ours, (size_t)(2 * t->ncolumns), sizeof *ours));
     axis *papers = ours + t->ncolumns;
     for (int64_t k = 0; k < t->ncolumns; k++)
@@ -184,7 +190,7 @@ static rt_status draw_table(rt_str *out, const rt_table *t) {
     head(out, t, ours);
     for (int64_t at = 0; at < t->nrows; at++) {
         const int64_t i = t->order[at];
-        if (!rt_table_has(t, i, -1))
+        if (!rt_table_has(t, i, -1) || rt_table_row_is_open(t, i))
             continue;
         rt_str_append(out, "<tr><th scope=\"row\">");
         rt_report_escape(out, rt_jval_text(rt_jval_at(t->rows, i), "label"));
@@ -195,7 +201,10 @@ static rt_status draw_table(rt_str *out, const rt_table *t) {
         rt_str_append(out, "</tr>\n");
     }
     rt_str_append(out, "</tbody></table></div>\n");
+    RT_TRY_GOTO(rt_table_open_rows(t, &open));
+    paragraph(out, "note", rt_str_text(&open));
 done:
+    rt_str_deinit(&open);
     rt_free(ours);
     return st;
 }
@@ -226,20 +235,13 @@ static rt_status list_claims(rt_str *out, const rt_table *t, tally *sum) {
                        shown[g.verdict].text);
         rt_report_escape(out, rt_jval_text(rt_jval_at(claims, i), "text"));
         if (isfinite(g.difference) && isfinite(g.error))
-            rt_str_appendf(out, " <span class=\"note\">by %.*f ± %.*f</span>", digits_of(t, g.column) + 1,
-                           g.difference, digits_of(t, g.column) + 1, g.error);
+            rt_str_appendf(out, " <span class=\"note\">by %.*f ± %.*f</span>",
+                           rt_table_digits(t, g.column) + 1, g.difference, rt_table_digits(t, g.column) + 1,
+                           g.error);
         rt_str_append(out, "</li>\n");
     }
     rt_str_append(out, "</ul>\n");
     return RT_OK;
-}
-
-static void paragraph(rt_str *out, const char *class, const char *text) {
-    if (!*text)
-        return;
-    rt_str_appendf(out, "<p class=\"%s\">", class);
-    rt_report_escape(out, text);
-    rt_str_append(out, "</p>\n");
 }
 
 static rt_status add_recipe(rt_str *out, rt_recipe *r, tally *sum) {

@@ -73,11 +73,6 @@ static int64_t best_row(const rt_table *t, int64_t k) {
     return best;
 }
 
-/* A double has no more than 17. */
-static int digits_of(const rt_table *t, int64_t k) {
-    return (int)fmin(fmax(rt_jval_number(rt_jval_at(t->columns, k), "digits", 3), 0), 17);
-}
-
 /* How many runs the cells of a row are of: "3", or "1-3". */
 static void text_runs(rt_str *out, const rt_table *t, int64_t row) {
     int least = 0, most = 0;
@@ -103,6 +98,15 @@ static void text_head(rt_str *out, const rt_table *t) {
     rt_str_append(out, "---:|\n");
 }
 
+static void text_open_rows(rt_str *out, const rt_table *t) {
+    rt_str open;
+    rt_str_init(&open);
+    rt_str_fail(out, rt_table_open_rows(t, &open));
+    if (open.len)
+        rt_str_appendf(out, "%s\n\n", rt_str_text(&open));
+    rt_str_deinit(&open);
+}
+
 static void text_table(rt_str *out, const rt_table *t) {
     rt_str_appendf(out, "### %s\n\n", rt_jval_text(t->spec, "title"));
     if (!rt_table_has(t, -1, -1)) {
@@ -118,16 +122,17 @@ static void text_table(rt_str *out, const rt_table *t) {
     text_head(out, t);
     for (int64_t at = 0; at < t->nrows; at++) {
         const int64_t i = t->order[at];
-        if (!rt_table_has(t, i, -1))
+        if (!rt_table_has(t, i, -1) || rt_table_row_is_open(t, i))
             continue;
         rt_str_appendf(out, "| %s |", rt_jval_text(rt_jval_at(t->rows, i), "label"));
         for (int64_t k = 0; k < t->ncolumns; k++)
             if (rt_table_has(t, -1, k))
-                text_cell(out, rt_table_cell(t, i, k), digits_of(t, k), best_row(t, k) == i);
+                text_cell(out, rt_table_cell(t, i, k), rt_table_digits(t, k), best_row(t, k) == i);
         text_runs(out, t, i);
         rt_str_append(out, "\n");
     }
     rt_str_append(out, "\n");
+    text_open_rows(out, t);
 }
 
 /* ---- claims and lessons ---- */
@@ -142,7 +147,7 @@ static void text_claim(rt_str *out, const rt_table *t, const rt_judgement *g, co
     if (g->verdict == RT_CLAIM_NO_PART)
         return;
     rt_str_appendf(out, "- %s %s", marks[g->verdict], text);
-    const int digits = digits_of(t, g->column) + 1;
+    const int digits = rt_table_digits(t, g->column) + 1;
     if (isfinite(g->difference))
         rt_str_appendf(out, " (by %.*f", digits, g->difference);
     if (isfinite(g->difference) && isfinite(g->error))

@@ -37,6 +37,11 @@ const rt_cell *rt_table_cell(const rt_table *t, int64_t row, int64_t column);
 /* Whether a run of this scale is in the row and column; -1: in any of them. */
 bool rt_table_has(const rt_table *t, int64_t row, int64_t column);
 /* Is any cell a number? */
+/* Has a row of this scale no number yet, neither ours nor the paper's? */
+bool rt_table_row_is_open(const rt_table *t, int64_t row);
+/* "Not measured yet: KD; AE-KD." of such rows, or nothing. */
+rt_status rt_table_open_rows(const rt_table *t, rt_str *out) RT_MUST_CHECK;
+int rt_table_digits(const rt_table *t, int64_t column); /* behind the point */
 bool rt_table_is_begun(const rt_table *t);
 /* The runs of a cell that have a number, at most r->count of them; *wanted: all there are, *missing: not measured. */
 rt_status rt_table_samples(const rt_table *t, int64_t row, int64_t column, rt_sample *out, int *n,

@@ -150,6 +150,11 @@ expect 0 "8 finished" "and are finished"
 rm -r results/pair/quick/measured.json results/pair/quick/done
 run recipe run pair.yaml
 expect 0 "" "and are made again where their mark is gone"
+sed -i '/"both-[12]": /d; /"measure.both-[12]": /d' results/pair/quick/measured.json
+sed -i -z 's/},\n}}/}\n}}/' results/pair/quick/measured.json
+rm results/pair/quick/done/*both*
+run recipe tables pair.yaml
+check "rows that have no number yet are named below" sh -c 'grep -qx "Not measured yet: both." out && grep -q "^| one |" out && ! grep -q "^| both" out'
 sed 's/@one seed=/@one seed /' pair.yaml >bad.yaml
 run recipe show bad.yaml
 expect 3 'wanted "@stage", or with values' "a loop without a value is refused"
