@@ -8,8 +8,9 @@
  * that both have all of them): the promise of a quantile or a threshold holds for rows the probabilities were not
  * fitted to. Without a temperature all rows serve the rules, and the other way round.
  *
- * A temperature `of members` divides the logits of each before the mean, and all uncertainties follow; one of the
- * `mean` changes the probabilities that are answered, softmax(ln p / T), and leaves uncertainties as they are.
+ * A temperature is the one `eval` fits (eval/temperature.c). One `of members` divides the logits of each before the
+ * mean, and all uncertainties follow; one of the `mean` changes the probabilities that are answered, softmax(ln p / T),
+ * and leaves uncertainties as they are.
  */
 #include "assess/calibrate.h"
 #include "base/alloc.h"
@@ -134,27 +135,27 @@ static double truth(const fitting *f, int64_t row) {
     return f->regression ? (double)f->rows.target[row] : (double)f->rows.label[row];
 }
 
-/* Rows in random order, then every second one of each class to either half. */
+/* In random order every second row of each class goes to either half; inside a half rows keep their order. */
 static rt_status deal(fitting *f, bool halves) {
     const int64_t n = f->rows.n, classes = f->regression ? 1 : f->how.k;
     int64_t *order = f->order;
-    uint8_t *turn = NULL;
+    uint8_t *second = NULL; /* (n) is a row of the second half? then (classes) whose turn it is */
     const rt_rng g = rt_rng_make(f->o->seed, RT_RNG_SPLIT, 1, 0);
-    RT_TRY(rt_calloc(&turn, (size_t)classes, 1));
+    RT_TRY(rt_calloc(&second, (size_t)(n + classes), 1));
     for (int64_t i = 0; i < n; i++) {
         const int64_t j = (int64_t)rt_rng_below(g, (uint64_t)i, (uint64_t)i + 1);
         order[i] = order[j];
         order[j] = i;
     }
+    for (int64_t i = 0; i < n; i++)
+        second[order[i]] = second[n + (f->regression ? 0 : f->rows.label[order[i]])]++ % 2;
     for (int64_t i = 0; i < n; i++) {
-        uint8_t *t = &turn[f->regression ? 0 : f->rows.label[order[i]]];
-        const bool first = (*t)++ % 2 == 0;
-        if (!halves || first)
-            f->fit[f->nfit++] = order[i];
-        if (!halves || !first)
-            f->rule[f->nrule++] = order[i];
+        if (!halves || !second[i])
+            f->fit[f->nfit++] = i;
+        if (!halves || second[i])
+            f->rule[f->nrule++] = i;
     }
-    rt_free(turn);
+    rt_free(second);
     RT_FAIL_IF(f->nrule < 1 || f->nfit < 1, RT_E_INPUT, "%lld rows are too few for two halves", (long long)n);
     return RT_OK;
 }
@@ -178,42 +179,29 @@ static rt_status nll_of(const fitting *f, const int64_t *rows, int64_t n, double
     return RT_OK;
 }
 
-/* Least NLL over ln tau in [-4, 4]: a coarse look, then golden section around the best. */
 static rt_status fit_temperature(fitting *f, bool of_members) {
-    static const double ratio = 0.6180339887498949;
-    double best = 0, least = INFINITY, lo, hi, a, b, fa, fb;
-    for (int i = -16; i <= 16; i++) {
-        double v;
-        RT_TRY(nll_of(f, f->fit, f->nfit, exp(i * 0.25), of_members, &v));
-        best = v < least ? i * 0.25 : best;
-        least = fmin(v, least);
+    const int64_t width = f->how.m * f->how.k;
+    rt_decision *d = &f->out->decision;
+    const char *reason;
+    float *y = NULL;
+    int32_t *label = NULL;
+    rt_status st;
+    RT_TRY_GOTO(rt_calloc(&y, (size_t)(f->nfit * width), sizeof *y));
+    RT_TRY_GOTO(rt_calloc(&label, (size_t)f->nfit, sizeof *label));
+    for (int64_t i = 0; i < f->nfit; i++) {
+        memcpy(y + i * width, f->y + f->fit[i] * width, (size_t)width * sizeof *y);
+        label[i] = f->rows.label[f->fit[i]];
     }
-    RT_FAIL_IF(!isfinite(least), RT_E_NUMERIC, "%s: its answers to the rows to fit to are not finite",
-               f->o->run);
-    lo = best - 0.25;
-    hi = best + 0.25;
-    a = hi - ratio * (hi - lo);
-    b = lo + ratio * (hi - lo);
-    RT_TRY(nll_of(f, f->fit, f->nfit, exp(a), of_members, &fa));
-    RT_TRY(nll_of(f, f->fit, f->nfit, exp(b), of_members, &fb));
-    for (int i = 0; i < 40; i++) {
-        if (fa < fb) {
-            hi = b;
-            b = a;
-            fb = fa;
-            a = hi - ratio * (hi - lo);
-            RT_TRY(nll_of(f, f->fit, f->nfit, exp(a), of_members, &fa));
-        } else {
-            lo = a;
-            a = b;
-            fa = fb;
-            b = lo + ratio * (hi - lo);
-            RT_TRY(nll_of(f, f->fit, f->nfit, exp(b), of_members, &fb));
-        }
-    }
-    f->out->decision.temperature = exp(0.5 * (lo + hi));
-    f->out->decision.of_members = of_members;
-    return RT_OK;
+    const rt_eval_input in = {.how = f->how, .n = f->nfit, .y = y, .label = label};
+    RT_TRY_GOTO(
+        (of_members ? rt_eval_member_temperature : rt_eval_temperature)(&in, &d->temperature, &reason));
+    d->of_members = of_members;
+    if (reason)
+        RT_FAIL_GOTO(RT_E_NUMERIC, "%s: fitting a temperature: %s", f->o->run, reason);
+done:
+    rt_free(y);
+    rt_free(label);
+    return st;
 }
 
 /* ---- rules ---- */
@@ -377,8 +365,8 @@ void rt_calibration_write(const rt_calibration *c, rt_json *j) {
 static rt_status check_wishes(fitting *f, bool *temperature) {
     const char *of = f->o->temperature != NULL ? f->o->temperature : f->regression ? "none" : "mean";
     *temperature = strcmp(of, "none") != 0;
-    RT_FAIL_IF(f->regression && *temperature, RT_E_UNSUPPORTED, "--scale-by %s: a regression has no temperature",
-               of);
+    RT_FAIL_IF(f->regression && *temperature, RT_E_UNSUPPORTED,
+               "--scale-by %s: a regression has no temperature", of);
     RT_FAIL_IF(strcmp(of, "members") == 0 && f->how.kind == RT_OUTPUT_DIRICHLET, RT_E_UNSUPPORTED,
                "--scale-by members: the outputs are concentrations, not logits; use mean");
     RT_TRY(parse_reject(f));

@@ -149,6 +149,9 @@ rt_status rt_eval_measures(const rt_eval_input *in, double *out, const char **re
 /* tau minimising the NLL of softmax(ln p / tau) on these (validation) rows, within e^-4 .. e^4; NaN with a
  * reason if there are none. */
 rt_status rt_eval_temperature(const rt_eval_input *valid, double *tau, const char **reason) RT_MUST_CHECK;
+/* The same for the mean of softmax(z_m / tau) over members of logits z_m. */
+rt_status rt_eval_member_temperature(const rt_eval_input *valid, double *tau,
+                                     const char **reason) RT_MUST_CHECK;
 
 typedef struct rt_reliability {
     double confidence[RT_ECE_BINS], accuracy[RT_ECE_BINS]; /* means; NaN where the count is 0 */

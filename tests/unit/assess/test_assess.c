@@ -3,6 +3,7 @@
  * saved and read again.
  */
 #include "assess/assess.h"
+#include "assess/calibrate.h"
 #include "base/alloc.h"
 #include "base/file.h"
 #include <math.h>
@@ -290,9 +291,9 @@ static void test_columns(void **state) {
 
 /* ---- a run ---- */
 
-static void train_tiny(const char *dir, const char *data) {
-    static const char *const settings[][2] = {{"arch", "mlp:6"}, {"epochs", "1"},  {"members", "2"},
-                                              {"batch", "16"},   {"threads", "1"}, {"valid", "20"}};
+static void train_tiny(const char *dir, const char *data, const char *epochs) {
+    const char *const settings[][2] = {{"arch", "mlp:6"}, {"epochs", epochs}, {"members", "2"},
+                                       {"batch", "16"},   {"threads", "1"},   {"valid", "20"}};
     rt_config c;
     rt_train_result r;
     assert_int_equal(rt_config_init(&c), RT_OK);
@@ -340,7 +341,7 @@ static void test_run(void **state) {
     double values[2];
     assert_non_null(mkdtemp(root));
     snprintf(dir, sizeof dir, "%s/run", root);
-    train_tiny(dir, "spiral:n=40");
+    train_tiny(dir, "spiral:n=40", "1");
     for (int threads = 1; threads <= 2; threads++) {
         rt_assessment *a;
         assess_tiny(dir, threads);
@@ -359,6 +360,44 @@ static void test_run(void **state) {
     assert_int_equal(system(command), 0);
 }
 
+/* ---- a temperature ---- */
+
+static double fitted(const char *dir, const char *data, rt_pool *pool) {
+    rt_assessment *a;
+    double tau;
+    const rt_assess_options o = {.data = data};
+    assert_int_equal(rt_assess_run(&o, &dir, 1, pool, &a), RT_OK);
+    assert_true(rt_assessment_value(a, "temperature", &tau, NULL));
+    rt_assessment_destroy(&a);
+    return tau;
+}
+
+/* `calibrate` and `eval` fit one temperature to the rows a run held out, at a border and inside. */
+static void test_one_temperature(void **state) {
+    (void)state;
+    static const struct {
+        const char *data, *epochs;
+    } cases[] = {{"spiral:n=60", "1"}, {"spiral:n=200,noise=0.5", "40"}};
+    char root[] = "/tmp/rt-assess-XXXXXX", dir[64], command[96];
+    rt_pool *pool;
+    assert_non_null(mkdtemp(root));
+    assert_int_equal(rt_pool_create(&pool, 1), RT_OK);
+    for (int64_t i = 0; i < RT_COUNT(cases); i++) {
+        rt_calibration c;
+        snprintf(dir, sizeof dir, "%s/%d", root, (int)i);
+        train_tiny(dir, cases[i].data, cases[i].epochs);
+        const rt_calibrate_options o = {.run = dir, .dry = true, .pool = pool};
+        assert_int_equal(rt_calibrate(&c, &o), RT_OK);
+        const double tau = c.decision.temperature, want = fitted(dir, cases[i].data, pool);
+        rt_calibration_deinit(&c);
+        if (tau != want)
+            fail_msg("case %d: calibrate says %.17g, eval %.17g", (int)i, tau, want);
+    }
+    rt_pool_destroy(&pool);
+    snprintf(command, sizeof command, "rm -r %s", root);
+    assert_int_equal(system(command), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_merge),
@@ -369,6 +408,7 @@ int main(void) {
         cmocka_unit_test(test_tables),
         cmocka_unit_test(test_columns),
         cmocka_unit_test(test_run),
+        cmocka_unit_test(test_one_temperature),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,6 +35,46 @@ static void temperature_minimises(void **state) {
     }
 }
 
+static double member_temperature(const rt_eval_input *in) {
+    double tau;
+    const char *why;
+    assert_int_equal(rt_eval_member_temperature(in, &tau, &why), RT_OK);
+    assert_null(why);
+    return tau;
+}
+
+static double member_nll_at(rt_eval_input in, double ln_tau) {
+    in.how.member_temperature = exp(ln_tau);
+    return metric(&in, "nll");
+}
+
+/* That of members before their mean: against a grid, as f need not be convex. One member is its own mean. */
+static void member_temperature_minimises(void **state) {
+    (void)state;
+    static random_case c;
+    for (uint64_t seed = 0; seed < 6; seed++) {
+        make_case(&c, seed, seed % 2 ? 0.4 : 2.5);
+        rt_eval_input in = classes_of(&c);
+        const double tau = member_temperature(&in), least = member_nll_at(in, log(tau));
+        assert_true(tau > exp(-4) && tau < exp(4));
+        for (double at = -4; at <= 4; at += 1.0 / 64)
+            assert_true(least <= member_nll_at(in, at));
+        assert_true(least <= member_nll_at(in, log(tau) - 1e-4) &&
+                    least <= member_nll_at(in, log(tau) + 1e-4));
+        in.how.m = 1;
+        near(member_temperature(&in), temperature(&in), 0);
+    }
+    const float right[] = {900, 0, 800, 0}, flat[] = {1, 1, 2, 2};
+    const int32_t y = 0;
+    rt_eval_input in = {.n = 1, .how = {.m = 2, .k = 2}, .y = right, .label = &y};
+    near(member_temperature(&in), exp(-4), 1e-12);
+    in.y = flat;
+    near(member_temperature(&in), 1, 0);
+    in.y = right;
+    in.label = (const int32_t[]){1};
+    near(member_temperature(&in), exp(4), 1e-9);
+}
+
 /* Labels drawn from softmax(z / 2) by their expected counts: the temperature is 2, exactly. */
 static void temperature_known(void **state) {
     (void)state;
@@ -172,13 +212,10 @@ static void agreement_refuses(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(temperature_minimises),
-        cmocka_unit_test(temperature_known),
-        cmocka_unit_test(temperature_at_its_limits),
-        cmocka_unit_test(bins_and_their_gaps),
-        cmocka_unit_test(borders),
-        cmocka_unit_test(agreement_by_hand),
-        cmocka_unit_test(agreement_of_gaussians),
+        cmocka_unit_test(temperature_minimises), cmocka_unit_test(member_temperature_minimises),
+        cmocka_unit_test(temperature_known),     cmocka_unit_test(temperature_at_its_limits),
+        cmocka_unit_test(bins_and_their_gaps),   cmocka_unit_test(borders),
+        cmocka_unit_test(agreement_by_hand),     cmocka_unit_test(agreement_of_gaussians),
         cmocka_unit_test(agreement_refuses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
