@@ -67,6 +67,11 @@ void rt_row_temper(rt_row *r, double tau);
 /* ln alpha: softmax of these is the mean of the Dirichlet. */
 float rt_dirichlet_logit(float z, double offset);
 
+/* -ln(e^-sum + e^-nll); a sum of nothing is INFINITY. */
+double rt_mixture_add(double sum, double nll);
+/* Mean over n rows of the NLL of a mixture: so many members, whose sums these are, and one more. */
+double rt_mixture_nll(const double *sum, int64_t members, const double *nll, int64_t n);
+
 /* ---- many of them ---- */
 
 typedef struct rt_eval_input {

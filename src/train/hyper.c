@@ -243,21 +243,6 @@ done:
     return st;
 }
 
-/* -ln(e^-a + e^-b) */
-static double nll_of_sum(double a, double b) {
-    const double least = RT_MIN(a, b);
-    return isinf(least) ? least : least - log1p(exp(least - RT_MAX(a, b)));
-}
-
-/* NLL of the mean likelihood of what was chosen so far, whose sum has these, and one more. */
-static double nll_with(const hyper *h, const double *sum, int i) {
-    const double *own = h->nlls + i * h->valid.n;
-    double nll = 0;
-    for (int64_t r = 0; r < h->valid.n; r++)
-        nll += nll_of_sum(sum[r], own[r]);
-    return nll / (double)h->valid.n + log(h->nchoice + 1);
-}
-
 static rt_status choose(hyper *h) {
     double *sum;
     RT_TRY(rt_calloc(&sum, (size_t)h->valid.n, sizeof *sum));
@@ -267,7 +252,7 @@ static rt_status choose(hyper *h) {
         int best = -1;
         double lowest = h->nchoice > 0 ? h->nll[h->nchoice - 1] : INFINITY;
         for (int i = 0; i < h->n; i++) {
-            const double nll = nll_with(h, sum, i);
+            const double nll = rt_mixture_nll(sum, h->nchoice, h->nlls + i * h->valid.n, h->valid.n);
             if (nll < lowest) {
                 lowest = nll;
                 best = i;
@@ -276,7 +261,7 @@ static rt_status choose(hyper *h) {
         if (best < 0)
             break;
         for (int64_t r = 0; r < h->valid.n; r++)
-            sum[r] = nll_of_sum(sum[r], h->nlls[best * h->valid.n + r]);
+            sum[r] = rt_mixture_add(sum[r], h->nlls[best * h->valid.n + r]);
         h->unique += h->candidates[best].count++ == 0;
         h->nll[h->nchoice] = lowest;
         h->choice[h->nchoice++] = best;

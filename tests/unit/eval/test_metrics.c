@@ -86,6 +86,35 @@ static void sure_rows_keep_their_digits(void **state) {
     }
 }
 
+/* A mixture that grows member by member has the likelihood of all of them read at once. */
+static void mixture_as_rows(void **state) {
+    (void)state;
+    static random_case c;
+    for (uint64_t seed = 0; seed < 4; seed++) {
+        make_case(&c, seed, seed % 2 ? 1 : 30);
+        rt_eval_input in = seed < 2 ? classes_of(&c) : gaussians_of(&c);
+        const bool regression = rt_eval_regression(&in);
+        double sum[N], nll[N], all = 0;
+        for (int i = 0; i < N; i++)
+            sum[i] = INFINITY;
+        for (int m = 0; m < M; m++) {
+            rt_row r;
+            rt_reading one = in.how;
+            one.m = 1;
+            assert_int_equal(rt_row_init(&r, one), RT_OK);
+            for (int i = 0; i < N; i++) {
+                assert_true(rt_row_read(&r, in.y + (i * M + m) * one.k));
+                nll[i] = rt_row_nll(&r, regression ? (double)c.target[i] : c.y[i]);
+            }
+            rt_row_deinit(&r);
+            all = rt_mixture_nll(sum, m, nll, N);
+            for (int i = 0; i < N; i++)
+                sum[i] = rt_mixture_add(sum[i], nll[i]);
+        }
+        near(all, metric(&in, "nll"), 1e-14 * fabs(all));
+    }
+}
+
 static void regression_by_hand(void **state) {
     (void)state;
     const float z[] = {1, 1, 3, 1, 0, 4, 0, 4}, y[] = {1, 2};
@@ -534,6 +563,7 @@ int main(void) {
         cmocka_unit_test(likelihood_has_no_floor),
         cmocka_unit_test(members_by_hand),
         cmocka_unit_test(sure_rows_keep_their_digits),
+        cmocka_unit_test(mixture_as_rows),
         cmocka_unit_test(regression_by_hand),
         cmocka_unit_test(row_by_hand),
         cmocka_unit_test(classification_twins),
