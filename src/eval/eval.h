@@ -62,6 +62,8 @@ void rt_row_deinit(rt_row *r);
 bool rt_row_read(rt_row *r, const float *y);
 /* -ln of the probability of a class, or of the density at a target: exact, from the logits. */
 double rt_row_nll(const rt_row *r, double truth);
+/* The same of one Gaussian of the transformed target, without a network. */
+double rt_gaussian_nll(double mean, double variance, const rt_warp *warp, double y);
 /* softmax(ln p / tau) in the place of p. */
 void rt_row_temper(rt_row *r, double tau);
 /* ln alpha: softmax of these is the mean of the Dirichlet. */

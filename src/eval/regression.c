@@ -59,20 +59,28 @@ bool rt_row_read_gaussians(rt_row *r) {
     return true;
 }
 
-static double log_normal(const float *y, double target) {
-    const double d = target - (double)y[0], var = (double)y[1];
-    return -0.5 * (LN_2PI + log(var) + d * d / var);
+static double log_normal(double mean, double variance, double target) {
+    const double d = target - mean;
+    return -0.5 * (LN_2PI + log(variance) + d * d / variance);
+}
+
+static double log_member(const rt_row *r, int64_t j, double target) {
+    return log_normal((double)r->y[2 * j], (double)r->y[2 * j + 1], target);
 }
 
 double rt_row_gaussian_nll(const rt_row *r, double y) {
     const double target = r->how.warp ? rt_warp_apply(r->how.warp, y) : y;
     double top = -INFINITY, sum = 0;
     for (int64_t j = 0; j < r->how.m; j++)
-        top = fmax(top, log_normal(r->y + 2 * j, target));
+        top = fmax(top, log_member(r, j, target));
     for (int64_t j = 0; j < r->how.m; j++)
-        sum += exp(log_normal(r->y + 2 * j, target) - top);
+        sum += exp(log_member(r, j, target) - top);
     const double nll = -(top + log(sum / (double)r->how.m));
     return r->how.warp ? nll - rt_warp_log_slope(r->how.warp, y) : nll;
+}
+
+double rt_gaussian_nll(double mean, double variance, const rt_warp *warp, double y) {
+    return -log_normal(mean, variance, rt_warp_apply(warp, y)) - rt_warp_log_slope(warp, y);
 }
 
 double rt_row_cdf(const rt_row *r, double y) {

@@ -16,14 +16,10 @@
 
 /* Mean NLL of the held-out rows under one Gaussian, of the target as the networks see it. */
 static double gaussian_baseline(const rt_subset *valid, const rt_target *a) {
-    const double half_ln_2pi = 0.91893853320467274178, n = (double)valid->n;
-    double squares = 0, slopes = 0;
-    for (int64_t i = 0; i < valid->n; i++) {
-        const double y = rt_subset_target(valid, i), z = (rt_warp_apply(&a->warp, y) - a->mean) / a->std;
-        squares += z * z;
-        slopes += rt_warp_log_slope(&a->warp, y);
-    }
-    return 0.5 * (squares / n) + log(a->std) + half_ln_2pi - slopes / n;
+    double sum = 0;
+    for (int64_t i = 0; i < valid->n; i++)
+        sum += rt_gaussian_nll(a->mean, a->std * a->std, &a->warp, rt_subset_target(valid, i));
+    return sum / (double)valid->n;
 }
 
 /* Squares of the distances to the mean of the training rows. */

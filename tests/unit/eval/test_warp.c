@@ -133,6 +133,22 @@ static void rows_by_sums(void **state) {
     }
 }
 
+/* One Gaussian without a network is a row of one member. */
+static void gaussian_as_row(void **state) {
+    (void)state;
+    const rt_warp none = {.kind = RT_WARP_NONE}, *all[] = {&none, &by_log, &by_quantile};
+    const float said[] = {0.75f, 1.5f};
+    for (int w = 0; w < 3; w++) {
+        rt_row r;
+        const rt_reading how = {.kind = RT_OUTPUT_GAUSSIAN, .m = 1, .k = 2, .warp = all[w]};
+        assert_int_equal(rt_row_init(&r, how), RT_OK);
+        assert_true(rt_row_read(&r, said));
+        for (int i = 0; i < ROWS; i++)
+            near(rt_gaussian_nll(0.75, 1.5, all[w], targets[i]), rt_row_nll(&r, targets[i]), 0);
+        rt_row_deinit(&r);
+    }
+}
+
 static void choice(void **state) {
     (void)state;
     const rt_rng r = rt_rng_make(4, RT_RNG_TEST, 0, 0);
@@ -162,7 +178,8 @@ static void choice(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(there_and_back), cmocka_unit_test(quantiles_make_gaussians),
-        cmocka_unit_test(moments_by_sums), cmocka_unit_test(rows_by_sums), cmocka_unit_test(choice)};
+        cmocka_unit_test(there_and_back),  cmocka_unit_test(quantiles_make_gaussians),
+        cmocka_unit_test(moments_by_sums), cmocka_unit_test(rows_by_sums),
+        cmocka_unit_test(gaussian_as_row), cmocka_unit_test(choice)};
     return cmocka_run_group_tests(tests, set_up, NULL);
 }
