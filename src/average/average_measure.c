@@ -56,9 +56,11 @@ static rt_status score(const scoring *s, int first, int m, rt_average_score *out
             mean_logits(y, m, s->k);
         const bool good = rt_row_read(&row, y);
         const double truth = rt_subset_truth(s->set, r, s->a->regression);
-        out->loss += (good ? rt_row_nll(&row, truth) : NAN) / (double)s->set->n;
-        out->accuracy += (s->a->regression ? (double)NAN : (double)row.top == truth) / (double)s->set->n;
+        out->loss += good ? rt_row_nll(&row, truth) : NAN;
+        out->accuracy += s->a->regression ? (double)NAN : (double)row.top == truth;
     }
+    out->loss /= (double)s->set->n;
+    out->accuracy /= (double)s->set->n;
     rt_row_deinit(&row);
     return RT_OK;
 }
