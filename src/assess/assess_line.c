@@ -97,7 +97,7 @@ static void take(void *user, int network, int64_t row, int64_t n, const float *y
             float *dst = l->y + ((row + r) * l->m + s) * k;
             memcpy(dst, y + s * stride + r * k, (size_t)k * sizeof *dst);
             if (l->u->regression)
-                rt_model_unscale(l->u->model, dst);
+                rt_target_unscale(rt_model_target(l->u->model), dst);
         }
 }
 

@@ -84,8 +84,8 @@ static rt_status check_task(const rt_model *a, const rt_model *b, const char *x,
     if (rt_model_task(a) == RT_TASK_CLASSIFICATION)
         return RT_OK;
     float unit[2][2] = {{0, 0}, {0, 0}}; /* mean and variance of the target */
-    rt_model_unscale(a, unit[0]);
-    rt_model_unscale(b, unit[1]);
+    rt_target_unscale(rt_model_target(a), unit[0]);
+    rt_target_unscale(rt_model_target(b), unit[1]);
     for (int i = 0; i < 2; i++)
         RT_FAIL_IF(!same_number((double)unit[0][i], (double)unit[1][i]), RT_E_INPUT,
                    "%s has a target of mean %g and variance %g, %s of %g and %g: they were trained on "

@@ -83,6 +83,8 @@ int rt_student_count(void);
 rt_student_info rt_student_get(int i);
 
 /* ---- objectives ---- */
+/* Of regressions: log-variances are cut to +- this, everywhere (gaussian_loss.c). */
+enum { RT_LOGVAR_MAX = 10 };
 typedef struct rt_objective_in {
     rt_graph *g;
     rt_val student;     /* (Ms n, K) logits, Ms groups; regression (Ms n, 2): mean, log-variance */

@@ -10,7 +10,6 @@
 #include "distill/distill_int.h"
 
 static const double HALF_LN_2PI = 0.91893853320467274178;
-static const double LOGVAR_MAX = 10;
 
 static rt_val column(rt_graph *g, rt_val out, int64_t i) {
     return rt_reshape_rows(g, rt_slice_last(g, out, i, 1), rt_shape0()); // (rows)
@@ -21,7 +20,7 @@ rt_val rt_gaussian_mean(rt_graph *g, rt_val out) {
 }
 
 rt_val rt_gaussian_logvar(rt_graph *g, rt_val out) {
-    return rt_clip(g, column(g, out, 1), -LOGVAR_MAX, LOGVAR_MAX);
+    return rt_clip(g, column(g, out, 1), -RT_LOGVAR_MAX, RT_LOGVAR_MAX);
 }
 
 rt_val rt_gaussian_loss(rt_graph *g, rt_val out, rt_val mean, rt_val var) {

@@ -22,6 +22,9 @@ typedef struct rt_target {
     rt_warp warp;
     double mean, std;
 } rt_target;
+/* What a network says, (mean, log-variance cut to +-RT_LOGVAR_MAX), to mean and variance of t(y), in place; and back. */
+void rt_target_unscale(const rt_target *t, float *y);
+void rt_target_rescale(const rt_target *t, float *y);
 /* A run directory (all members), or one or several model files of equal architecture. */
 rt_status rt_model_load(rt_model **out, const char *path) RT_MUST_CHECK;
 void rt_model_destroy(rt_model **m);
@@ -76,9 +79,6 @@ rt_status rt_model_predictor(const rt_model *m, rt_predictor **out, int64_t rows
 rt_status rt_model_predict_by(const rt_model *m, rt_predictor *by, const rt_part *p, float *out,
                               const volatile sig_atomic_t *stop) RT_MUST_CHECK;
 
-/* Outputs (mean, log-variance) of a regression network, in place, to what rt_model_predict
- * gives. */
-void rt_model_unscale(const rt_model *m, float *y);
 /* What a network says of one row, as rt_model_predict gives it: member s inside it is at y + s * stride; out
  * (student members, outputs). */
 void rt_model_answer(const rt_model *m, const float *y, int64_t stride, float *out);

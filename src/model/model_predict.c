@@ -2,8 +2,8 @@
  * model_predict.c - predictions of a model for raw inputs.
  *
  * Classification gives logits. Regression networks answer in standardised units, y' = (y - a) / b, with
- * output (mu', v'); back in the target's own units the mean is a + b mu' and the variance b^2 e^v', v' cut to
- * [-10, 10] as in training. With a transform, y here is the transformed target (eval/regression.c reads it).
+ * output (mu', v'); back in the target's own units the mean is a + b mu' and the variance b^2 e^v', v' cut as
+ * in training; a teacher's answers go the other way. With a transform, y here is the transformed target (eval/regression.c reads it).
  */
 #include "base/alloc.h"
 #include "model/model_int.h"
@@ -17,10 +17,18 @@ typedef struct target {
     float *out; /* (n, members, outputs) */
 } target;
 
-void rt_model_unscale(const rt_model *m, float *y) {
-    const double v = RT_MIN(RT_MAX((double)y[1], -10.0), 10.0), b = m->target.std;
-    y[0] = (float)(m->target.mean + b * (double)y[0]);
-    y[1] = (float)(b * b * exp(v));
+static double cut(double v) {
+    return RT_MIN(RT_MAX(v, -(double)RT_LOGVAR_MAX), (double)RT_LOGVAR_MAX);
+}
+
+void rt_target_unscale(const rt_target *t, float *y) {
+    y[0] = (float)(t->mean + t->std * (double)y[0]);
+    y[1] = (float)(t->std * t->std * exp(cut((double)y[1])));
+}
+
+void rt_target_rescale(const rt_target *t, float *y) {
+    y[0] = (float)(((double)y[0] - t->mean) / t->std);
+    y[1] = (float)cut(log((double)y[1] / (t->std * t->std)));
 }
 
 void rt_model_answer(const rt_model *m, const float *y, int64_t stride, float *out) {
@@ -28,7 +36,7 @@ void rt_model_answer(const rt_model *m, const float *y, int64_t stride, float *o
     for (int s = 0; s < rt_student_members(m->student); s++, out += k) {
         memcpy(out, y + s * stride, (size_t)k * sizeof *out);
         if (m->task == RT_TASK_REGRESSION)
-            rt_model_unscale(m, out);
+            rt_target_unscale(&m->target, out);
     }
 }
 

@@ -416,12 +416,8 @@ rt_status rt_teacher_compute(rt_teacher *t, const rt_part *p, const char *data_h
 }
 
 void rt_teacher_standardise(rt_teacher *t, const rt_target *by) {
-    const double mean = by->mean, std = by->std;
-    for (int64_t i = 0; t->logits && i < t->rows * t->members; i++) {
-        float *y = t->logits + 2 * i;
-        y[0] = (float)(((double)y[0] - mean) / std);
-        y[1] = (float)RT_MIN(RT_MAX(log((double)y[1] / (std * std)), -10.0), 10.0);
-    }
+    for (int64_t i = 0; t->logits && i < t->rows * t->members; i++)
+        rt_target_rescale(by, t->logits + 2 * i);
 }
 
 /* ---- using them ---- */

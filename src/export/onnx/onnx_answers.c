@@ -325,7 +325,9 @@ static void moments(answers *a) {
     const double scale = t->std;
     a->mu = rt_onnx_affine(a->o, rt_onnx_gather(a->o, a->z, 0, 2), scale, t->mean);
     a->var = rt_onnx_affine(
-        a->o, rt_onnx_unary(a->o, "Exp", rt_onnx_clip(a->o, rt_onnx_gather(a->o, a->z, 1, 2), -10, 10)),
+        a->o,
+        rt_onnx_unary(a->o, "Exp",
+                      rt_onnx_clip(a->o, rt_onnx_gather(a->o, a->z, 1, 2), -RT_LOGVAR_MAX, RT_LOGVAR_MAX)),
         scale * scale, 0);
     a->said_mu = a->mu;
     a->said_var = a->var;

@@ -168,8 +168,26 @@ static void test_directories(void **state) {
     expect_refused(in_root("none"), "none");
 }
 
+/* What a network says, in the target's units and back; log-variances are cut in either direction. */
+static void test_target_units(void **state) {
+    (void)state;
+    const rt_target t = {.mean = 1000, .std = 25};
+    float y[] = {0.5f, 2};
+    rt_target_unscale(&t, y);
+    assert_true(y[0] == 1012.5f && y[1] == (float)(625 * exp(2)));
+    rt_target_rescale(&t, y);
+    assert_true(y[0] == 0.5f && fabsf(y[1] - 2) < 1e-6f);
+    y[1] = 11;
+    rt_target_unscale(&t, y);
+    assert_true(y[1] == (float)(625 * exp(10)));
+    y[1] = 1e-30f;
+    rt_target_rescale(&t, y);
+    assert_true(y[1] == -10);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_good), cmocka_unit_test(test_metadata),
-                                       cmocka_unit_test(test_tensors), cmocka_unit_test(test_directories)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_target_units), cmocka_unit_test(test_good),
+                                       cmocka_unit_test(test_metadata), cmocka_unit_test(test_tensors),
+                                       cmocka_unit_test(test_directories)};
     return cmocka_run_group_tests(tests, make_root, remove_root);
 }
