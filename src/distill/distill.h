@@ -198,9 +198,9 @@ typedef struct rt_step_graph {
 } rt_step_graph;
 rt_status rt_step_graph_build(rt_step_graph *out, const rt_distill_config *c, rt_params *params,
                               int64_t batch) RT_MUST_CHECK;
-/* Diversity of student and teachers, in eval mode, before and after the perturbation, as scalar outputs
- * named student_diversity, teacher_diversity, student_diversity_perturbed, teacher_diversity_perturbed
- * (those that are defined). */
+/* Logits (m batch, k) of student and teachers, in eval mode, before and after the perturbation, where they have two
+ * members or more. Outputs have the names of what is read from them: student_diversity, teacher_diversity,
+ * student_diversity_perturbed, teacher_diversity_perturbed. */
 rt_status rt_probe_build(rt_step_graph *out, const rt_distill_config *c, rt_params *params,
                          int64_t batch) RT_MUST_CHECK;
 void rt_step_graph_deinit(rt_step_graph *p);

@@ -270,32 +270,18 @@ rt_status rt_step_graph_build(rt_step_graph *out, const rt_distill_config *c, rt
     return st;
 }
 
-/*
- * Diversity (Nam et al. Eq. 16, 17): mean over images of sum_{i != j} KL(p_i || p_j) / (M (M - 1)). Without
- * pairs: sum_{i,j} KL(p_i || p_j) = M sum_i <p_i, ln p_i> - <sum_i p_i, sum_j ln p_j>
- */
-static rt_val diversity(rt_graph *g, rt_val z) {
-    const int m = rt_groups(g, z);
-    if (m < 2)
-        return 0;
-    const rt_val logp = rt_log_softmax(g, z), p = rt_unary(g, RT_OP_EXP, logp);
-    const rt_val own = rt_sum_members(g, rt_row_dot(g, p, logp));                      // (n)
-    const rt_val cross = rt_row_dot(g, rt_sum_members(g, p), rt_sum_members(g, logp)); // (n)
-    const rt_val all = rt_sub(g, rt_scale(g, own, m, 0), cross);
-    return rt_scale(g, rt_batch_mean(g, all), 1.0 / ((double)m * (m - 1)), 0);
-}
-
-static void output_if(rt_graph *g, const char *name, rt_val v) {
-    if (v != 0)
-        rt_graph_output(g, name, v);
+/* Logits of two members or more: whose diversity is measured. */
+static void output_many(rt_graph *g, const char *name, rt_val z) {
+    if (rt_groups(g, z) > 1)
+        rt_graph_output(g, name, z);
 }
 
 static void probe(builder *k, rt_val x, const char *student, const char *teacher) {
     rt_graph *g = k->p->g;
     rt_build b = {.g = g, .params = k->params};
-    output_if(g, student, diversity(g, rt_student_forward(k->c->student, &b, x)));
+    output_many(g, student, rt_student_forward(k->c->student, &b, x));
     if (k->c->teachers > 0 && k->c->teacher_net != NULL)
-        output_if(g, teacher, diversity(g, all_teachers(k, x)));
+        output_many(g, teacher, all_teachers(k, x));
 }
 
 rt_status rt_probe_build(rt_step_graph *out, const rt_distill_config *c, rt_params *params, int64_t batch) {

@@ -1,7 +1,8 @@
 /*
  * probe.c - how far members are from each other on a few fixed rows, once per epoch: the diversity of student
- * and teachers, before and after the perturbation. It is the graph of rt_probe_build on one exec; stored
- * teachers are measured by their stored outputs.
+ * and teachers, before and after the perturbation (Nam et al. Eq. 16, 17: the mean over rows of
+ * sum_{i != j} KL(p_i || p_j) / (M (M - 1))). Logits come from the graph of rt_probe_build on one exec, and are read as all
+ * predictions are (eval/row.c); stored teachers are measured by their stored outputs.
  */
 #include "base/alloc.h"
 #include "train/train_int.h"
@@ -9,6 +10,13 @@
 #include <string.h>
 
 enum { PROBE_ROWS = 128 };
+
+typedef struct measured {
+    rt_row row;
+    float *z;     /* (m, rows, k) what the graph gives */
+    float *y;     /* (m, k) of one row */
+    double value; /* mean over the rows */
+} measured;
 
 struct rt_probe {
     rt_distill_config what;
@@ -18,15 +26,45 @@ struct rt_probe {
     rt_plan *plan;
     rt_exec *exec;
     float *x;
-    float values[RT_PROBE_MAX];
+    int64_t rows;
+    measured of[RT_PROBE_MAX];
     float temperature;
     int32_t pair[2];
 };
+
+static rt_status measured_init(rt_probe *p, int i) {
+    measured *o = &p->of[i];
+    const rt_shape *all = &rt_graph_node(p->graph.g, rt_graph_get_output(p->graph.g, i)->v)->type.shape;
+    const int64_t k = all->d[1], m = all->d[0] / p->rows;
+    RT_TRY(rt_row_init(&o->row, (rt_reading){.m = m, .k = k}));
+    RT_TRY(rt_calloc(&o->z, (size_t)(m * p->rows * k), sizeof *o->z));
+    RT_TRY(rt_calloc(&o->y, (size_t)(m * k), sizeof *o->y));
+    rt_exec_bind_output(p->exec, i, o->z);
+    return RT_OK;
+}
+
+static void measured_deinit(measured *o) {
+    rt_row_deinit(&o->row);
+    rt_free(o->z);
+    rt_free(o->y);
+}
+
+static void measure(measured *o, int64_t rows) {
+    const int64_t m = o->row.how.m, k = o->row.how.k;
+    double sum = 0;
+    for (int64_t r = 0; r < rows; r++) {
+        for (int64_t j = 0; j < m; j++)
+            memcpy(o->y + j * k, o->z + (j * rows + r) * k, (size_t)k * sizeof *o->y);
+        sum += rt_row_read(&o->row, o->y) ? o->row.diversity : NAN;
+    }
+    o->value = sum / (double)rows;
+}
 
 static rt_status probe_init(rt_probe *p, rt_params *params, const rt_subset *set, rt_shape row) {
     const rt_batch_spec spec = {.set = set, .row = row, .batch = RT_MIN(set->n, (int64_t)PROBE_ROWS)};
     RT_TRY(rt_probe_build(&p->graph, &p->what, params, spec.batch));
     RT_ASSERT(rt_graph_outputs(p->graph.g) <= RT_PROBE_MAX);
+    p->rows = spec.batch;
     if (rt_graph_outputs(p->graph.g) == 0)
         return RT_OK;
     RT_TRY(rt_plan_compile(&p->plan, p->graph.g, (rt_plan_options){.v3 = rt_params_v3(params)}));
@@ -41,7 +79,7 @@ static rt_status probe_init(rt_probe *p, rt_params *params, const rt_subset *set
     if (p->graph.feed_j >= 0)
         rt_exec_bind_feed(p->exec, p->graph.feed_j, &p->pair[1]);
     for (int i = 0; i < rt_graph_outputs(p->graph.g); i++)
-        rt_exec_bind_output(p->exec, i, &p->values[i]);
+        RT_TRY(measured_init(p, i));
     return RT_OK;
 }
 
@@ -65,6 +103,8 @@ void rt_probe_destroy(rt_probe **probe) {
     *probe = NULL;
     if (!p)
         return;
+    for (int i = 0; i < RT_PROBE_MAX; i++)
+        measured_deinit(&p->of[i]);
     rt_exec_destroy(&p->exec);
     rt_plan_destroy(&p->plan);
     rt_step_graph_deinit(&p->graph);
@@ -91,6 +131,8 @@ void rt_probe_run(rt_probe *p, const float *block, const float *const *teachers,
                                         : pair[1]]);
     }
     rt_exec_run(&p->exec, &(rt_run){.seed = seed, .step = (uint64_t)step}, 1, p->pool);
+    for (int i = 0; i < rt_probe_count(p); i++)
+        measure(&p->of[i], p->rows);
 }
 
 int rt_probe_count(const rt_probe *p) {
@@ -98,6 +140,6 @@ int rt_probe_count(const rt_probe *p) {
 }
 
 const char *rt_probe_get(const rt_probe *p, int i, double *value) {
-    *value = (double)p->values[i];
+    *value = p->of[i].value;
     return rt_graph_get_output(p->graph.g, i)->name;
 }

@@ -1,6 +1,7 @@
 /*
  * test_valid_loss.c - what training calls the validation loss of a network is what `eval` calls its NLL on the same rows,
  * to the last digit, whatever kind of network it is; so are the losses by which a search chooses and those of averages.
+ * Diversity, too, is one number.
  */
 #include "average/average.h"
 #include "base/alloc.h"
@@ -197,6 +198,7 @@ static void networks(void **state) {
         {"be", SPIRAL, {{"student", "batch-ensemble:3"}}, RT_OUTPUT_LOGITS, 3},
         {"bn", picture_spec, {{"arch", "wrn:10,1"}}, RT_OUTPUT_LOGITS, 1},
         {"bn-teacher", picture_spec, {{"arch", "wrn:10,1"}, {"members", "2"}}, RT_OUTPUT_LOGITS, 2},
+        {"picture-teacher", picture_spec, {{"members", "3"}}, RT_OUTPUT_LOGITS, 3},
         {"line", line_spec, {{NULL, NULL}}, RT_OUTPUT_GAUSSIAN, 1},
         {"line-teacher", line_spec, {{"members", "2"}}, RT_OUTPUT_GAUSSIAN, 2},
         {"line-be", line_spec, {{"student", "batch-ensemble:3"}}, RT_OUTPUT_GAUSSIAN, 3},
@@ -248,6 +250,28 @@ static void students(void **state) {
         run(RT_VERB_DISTILL, name, list[i].data, more, &r);
         check_run(name, &r, list[i].kind, list[i].members);
     }
+}
+
+/* Teachers are as far apart when they run inside the step as their stored outputs say. */
+static void diversities(void **state) {
+    (void)state;
+    char teacher[1200];
+    double by[2];
+    snprintf(teacher, sizeof teacher, "%s", in_root("picture-teacher"));
+    for (int inside = 0; inside < 2; inside++) {
+        const char *name = inside ? "inside" : "stored";
+        rt_train_result r;
+        flag more[] = {{"method", "kd"},
+                       {"teacher", teacher},
+                       {"epochs", "1"},
+                       {inside ? "perturb" : NULL, "gaussian"},
+                       {NULL, NULL}};
+        run(RT_VERB_DISTILL, name, picture_spec, more, &r);
+        rt_jdoc *log = last_epoch(in_root(name));
+        by[inside] = number(rt_jdoc_root(log), "teacher_diversity");
+        rt_jdoc_destroy(&log);
+    }
+    near(by[1] / by[0], 1, 1e-10);
 }
 
 /* ---- a search ---- */
@@ -342,10 +366,8 @@ static void averages(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(networks),
-        cmocka_unit_test(students),
-        cmocka_unit_test(searches),
-        cmocka_unit_test(averages),
+        cmocka_unit_test(networks), cmocka_unit_test(students), cmocka_unit_test(diversities),
+        cmocka_unit_test(searches), cmocka_unit_test(averages),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
