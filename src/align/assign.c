@@ -130,7 +130,7 @@ static void augment(lap *p, int64_t start) {
             break;
         p->column[reached] = j;
         p->reached[reached++] = length;
-        p->d[j] = INFINITY; /* nobody looks for it again; `open` keeps it so */
+        p->d[j] = INFINITY; /* never looked at again; `open` keeps it so */
         p->open[j] = INFINITY;
         base = length - (cost(p, i, j) - p->v[j]);
     }

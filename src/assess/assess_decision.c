@@ -5,7 +5,7 @@
  *     "decision": {"reject": {"coverage": 0.95, "coverage_interval": [..], "risk": .., "risk_interval": [..]},
  *                  "conformal": {"coverage": .., "coverage_interval": [..], "set_size" or "width": ..}, "stored": {..}}
  *
- * stored is what calibrate wrote, with what it promised. Of foreign rows the share that is rejected is told.
+ * stored is what calibrate wrote, with what it promised. Of foreign rows the share that is rejected is reported.
  */
 #include "assess/assess_int.h"
 #include "eval/decision.h"

@@ -18,7 +18,7 @@ typedef struct rt_calibrate_options {
     const char *reject;      /* "coverage=0.95", "risk=0.01", "ood=0.05"; NULL: no rule */
     const char *measure;     /* NULL: entropy, or total_variance */
     const char *conformal;   /* "alpha=0.1", "alpha=0.1,aps"; NULL: no rule */
-    const char *ood;         /* "NAME=SPEC" of foreign rows, of which the share that is found is told */
+    const char *ood;         /* "NAME=SPEC" of foreign rows; the share that is rejected is reported */
     double delta;            /* of the bound of risk; 0: 0.05 */
     uint64_t seed;           /* of the halves */
     bool dry;                /* store nothing */

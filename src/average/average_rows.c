@@ -4,8 +4,8 @@
  * A run's config.yaml says which rows of its data it held out. The runs must be of the same data and have held
  * out the same rows; the average holds out these, too, and is saved with the settings that lead to them again,
  * so that nothing that judges (the keep decision, greedy-soup, a temperature) ever sees a row that a model was
- * trained on. Of a model file without its run nobody knows: then no rows are held out, unless the caller
- * vouches for some by --valid. The runs also know how their rows were augmented.
+ * trained on. For a model file without its run this is unknown: then no rows are held out, unless --valid says
+ * that some were. The runs also know how their rows were augmented.
  */
 #include "average/average_int.h"
 #include "base/alloc.h"

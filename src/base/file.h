@@ -40,11 +40,12 @@ rt_status rt_file_read(const char *path, size_t max_bytes, uint8_t **data, size_
 /* A whole regular file as memory that is read when it is touched. */
 rt_status rt_file_map(const char *path, const uint8_t **data, size_t *n) RT_MUST_CHECK;
 void rt_file_unmap(const uint8_t *data, size_t n); /* NULL is fine */
-/* Is there a file (anything but a directory), a directory? That there is none is an answer; that nobody can tell
- * (EACCES, EIO) is a failure: something may be done because nothing is there. */
+/* Is there a file (anything but a directory), a directory? If that cannot be found out (EACCES, EIO) they fail rather
+ * than answer no: the caller may create what is not there. */
 rt_status rt_file_find(const char *path, bool *found) RT_MUST_CHECK;
 rt_status rt_dir_find(const char *path, bool *found) RT_MUST_CHECK;
-bool rt_file_exists(const char *path); /* false if nobody can tell: where the next step would fail anyway */
+/* The same for callers whose next step would fail then: false, too, if it cannot be found out. */
+bool rt_file_exists(const char *path);
 bool rt_dir_exists(const char *path);
 rt_status rt_dir_make(const char *path) RT_MUST_CHECK; /* with parents; existing is fine */
 /* Names in a directory, sorted bytewise, without "." and ".."; free with rt_names_free. */

@@ -9,7 +9,7 @@
  *     RUN / pictures / entropy.png
  *     lock  O_NOFOLLOW  never a link, never anything but a regular file with one name
  *
- * Holding the directory open also means that what was checked is what is written to, whoever moves names meanwhile.
+ * Holding the directory open also means that what was checked is what is written to, even if names are moved meanwhile.
  */
 #include "base/alloc.h"
 #include "base/file_int.h"

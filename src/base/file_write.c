@@ -423,7 +423,7 @@ static bool is_temp_name(const char *name) {
 static bool is_abandoned(int dir, const char *name) {
     int fd = rt_io_open(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     if (fd < 0)
-        return errno != ENOENT; /* a link, or a file that may not be read: nobody writes that */
+        return errno != ENOENT; /* a link, or a file that may not be read: no writer of ours */
     const bool alive = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
     rt_io_close(fd);
     return !alive;

@@ -1,5 +1,5 @@
 /*
- * reader.c - bounded reading of binary data. Nothing is copied and nothing is believed: `n > n_total - at`
+ * reader.c - bounded reading of binary data. Nothing is copied and no length is trusted: `n > n_total - at`
  * cannot overflow, unlike `at + n > n_total`.
  */
 #include "base/reader.h"

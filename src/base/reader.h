@@ -1,6 +1,6 @@
 /*
  * reader.h - one bounded reader for all binary parsers. Every length is compared with the bytes left before
- * it is believed; a short read is an RT_E_INPUT error that names the file and the offset.
+ * it is used; a short read is an RT_E_INPUT error that names the file and the offset.
  */
 #ifndef RT_BASE_READER_H
 #define RT_BASE_READER_H

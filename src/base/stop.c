@@ -1,4 +1,4 @@
-/* stop.c - the process-wide wish to stop; see stop.h. */
+/* stop.c - the process-wide stop request; see stop.h. */
 #include "base/stop.h"
 #include <stdatomic.h>
 

@@ -13,7 +13,7 @@
 #include "base/status.h"
 #include <signal.h>
 
-void rt_stop_watch(const volatile sig_atomic_t *flag); /* NULL: nobody asks */
+void rt_stop_watch(const volatile sig_atomic_t *flag); /* NULL: no stop requests */
 bool rt_stop_wanted(void);
 rt_status rt_stop_check(const char *doing,
                         const char *what) RT_MUST_CHECK; /* RT_E_INTERRUPTED: "interrupted while ..." */

@@ -110,7 +110,7 @@ void rt_str_append_str(rt_str *s, const rt_str *other) {
     rt_str_append_n(s, rt_str_text(other), other->len);
 }
 
-/* The failure may be long past: whoever reports it still finds a message. */
+/* The failure may be long past: there must still be a message to report. */
 rt_status rt_str_status(const rt_str *s) {
     if (s->st != RT_OK && rt_error_last()->code != s->st)
         return rt_error_set(s->st, __FILE__, __LINE__, "out of memory for a text");

@@ -216,7 +216,7 @@ static rt_status run_job(void *user, const rt_recipe_job *job, bool resume) {
     cli_term_init(&c.term, &c.config);
     c.term.progress = w->cli->term.progress;
     cli_mute(true);
-    RT_TRY_GOTO(rt_dist_barrier(rt_dist_all())); /* nobody still looks at what is there */
+    RT_TRY_GOTO(rt_dist_barrier(rt_dist_all())); /* no rank still reads what is there */
     st = c.verb->run(&c);
     if (st == RT_OK)
         st = rt_dist_barrier(rt_dist_all()); /* what was written can be read */

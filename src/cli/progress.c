@@ -4,8 +4,9 @@
  *     epoch 3/10 [=========>               ] 27%  loss 0.3521  acc 88.1%  valid 87.2%  91.2k/s  0:42 left
  *
  * A loss of another kind than the validation's (of a distillation, of targets that are scaled) is never shown beside
- * it: whoever sees two numbers compares them. Fields that do not fit are left out, the least important first. Elsewhere (log files, pipes) one line per
- * epoch, of more than a hundred every fiftieth part, and within long epochs one every half minute; log.jsonl has all.
+ * it: the two would be compared. Fields that do not fit are left out, the least important first. Elsewhere (log files,
+ * pipes) one line per epoch, of more than a hundred every fiftieth part, and within long epochs one every half minute;
+ * log.jsonl has all.
  */
 #include "base/timer.h"
 #include "cli/cli.h"

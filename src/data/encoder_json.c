@@ -7,7 +7,7 @@
  *      {"name":"since","as":"date","gaps":false,"clock":false,"median":1577836800},
  *      {"name":"id","as":"nothing","why":"dropped"}]}
  *
- * A text from a file is believed in nothing: every field is checked, and what is read can be run.
+ * Files are not trusted: every field is checked, so that an encoder that was read can be run.
  */
 #include "data/frame.h"
 

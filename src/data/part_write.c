@@ -185,7 +185,7 @@ done:
     return st;
 }
 
-/* The names of folders are the classes: one without a picture would be refused by whoever reads them. */
+/* The names of folders are the classes: one without a picture would be refused when they are read. */
 static rt_status check_every_class(const rt_dataset *d, const rt_part *p, const char *to) {
     uint8_t *seen;
     RT_TRY(rt_calloc(&seen, (size_t)d->classes + 1, 1));

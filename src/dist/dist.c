@@ -2,9 +2,9 @@
  * dist.c - the world of this process: who started it, joining, failing together, leaving.
  *
  * Messages carry one of six tags. DATA is what callers exchange. NEWS goes from a rank that fails to all others, and
- * whoever waits for anything looks for it. After that nobody receives data any more, so everybody drains what comes,
- * until its own sends are done: buffers are never given back while a message is on its way from them. At the END each
- * rank reports to rank 0; when all have, the FINAL word goes to all. LIFE and STOP belong to watchdog.c.
+ * every call that waits looks for it. After that no rank waits for data any more, so each receives and drops what
+ * comes until its own sends are done: buffers are never given back while a message is on its way from them. At the END
+ * each rank reports to rank 0; when all have, the FINAL word goes to all. LIFE and STOP belong to watchdog.c.
  */
 #include "dist/dist.h"
 #include "base/alloc.h"
@@ -343,8 +343,8 @@ static void wait_word(int from, int tag, rt_news *out) {
     }
 }
 
-/* Rank 0: hears everybody, and has the last word. The first rank that failed is believed; being told to stop is
- * less than failing. */
+/* Rank 0: collects how each rank ended and decides how the job did. The first failure counts; one of being asked to
+ * stop only if there is no other. */
 static rt_status conclude(rt_news mine, rt_status st, rt_dist_say say, void *user) {
     rt_news n, all = mine;
     for (int i = 1; i < W->size; i++) {

@@ -4,10 +4,10 @@
  * All ranks run the same program with the same words and take the same decisions in the same order. Work that can be
  * shared is: members of an ensemble, slices of a batch, batches to predict, runs that do not need each other.
  * Everything else is done by all alike. Rank 0 alone writes files and speaks; the others only read (base/file.h,
- * rt_file_only_read). A process that nobody started as one of several is rank 0 of 1, and every call below returns at
+ * rt_file_only_read). A process that was not started as one of several is rank 0 of 1, and every call below returns at
  * once.
  *
- *     decisions   what depends on clocks, signals or files is decided by one and told to all (rt_dist_lead), or
+ *     decisions   what depends on clocks, signals or files is decided by one and sent to all (rt_dist_lead), or
  *                 agreed on (rt_dist_most): a rank that decided for itself would leave the others waiting
  *     failures    a rank that fails tells the others (rt_dist_end); whatever they wait for then fails with its
  *                 message, and all end with one exit code
@@ -63,7 +63,7 @@ rt_status rt_dist_spread(int64_t n, rt_dist_work work, void *user) RT_MUST_CHECK
 bool rt_dist_speaks(void);
 /* Joins the others if a launcher started this process as one of several: the environment tells. From now on a rank that
  * is silent for so many seconds ends the job: `say` gets a line that names it, on whatever thread, and then all are
- * aborted. `stop` (may be NULL) is called on a thread of its own when a rank of another team was told to stop
+ * aborted. `stop` (may be NULL) is called on a thread of its own when a rank of another team was asked to stop
  * (base/stop.h), or failed. */
 rt_status rt_dist_start(double seconds, void (*say)(const char *line), void (*stop)(void)) RT_MUST_CHECK;
 /* Called once, at the end, with what this rank came to: returns what all came to, with the message of the first rank

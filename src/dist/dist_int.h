@@ -38,9 +38,9 @@ typedef struct rt_world {
     const rt_transport *t; /* NULL: alone */
     void *plugin;
     int rank, size;
-    rt_ranks team;    /* that this rank is in: the world of callers; all, unless they are apart */
-    atomic_int apart; /* how often ranks have parted and not met again */
-    atomic_bool wish; /* to stop: of this rank, while they are apart */
+    rt_ranks team;             /* what callers see as all ranks; a part of them inside rt_dist_spread */
+    atomic_int apart;          /* depth of rt_dist_spread: 0, all ranks are together */
+    atomic_bool asked_to_stop; /* this rank was, while they are apart */
     void (*stop)(void);
     rt_who *who; /* per rank */
     int neighbours;
@@ -50,7 +50,7 @@ typedef struct rt_world {
     int64_t requests;
     uint8_t *box; /* small collectives */
     size_t box_bytes;
-    rt_news failed; /* code RT_OK: nobody has */
+    rt_news failed; /* code RT_OK: no rank has */
 } rt_world;
 extern rt_world rt_the_world;
 
@@ -61,7 +61,7 @@ void rt_world_unlock(void);
 void rt_world_pause(unsigned *turns);
 /* Under the lock: looks for news of a failure, receives it, and remembers it. */
 void rt_world_hear(void);
-/* Under the lock: receives and forgets messages that nobody waits for any more. */
+/* Under the lock: receives and forgets messages that no call waits for any more. */
 void rt_world_drain(int tag, int from);
 rt_status rt_world_error(int code, const char *doing); /* the transport's word */
 /* Under the lock: sends and waits, as long as it takes; news is still heard, and data drained. For the end. */

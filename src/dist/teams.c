@@ -5,11 +5,12 @@
  *                             6 6 6               what is left, by all
  *
  * Ranks part and meet again. While they are apart a team is a world of its own, made by nothing but an offset: ranks
- * count from its first one, which writes, and messages between teams there are none. So whatever a piece of work does is
- * what it does in a job that has these ranks only, and gives the same bytes.
+ * count from its first one, which writes, and teams exchange no messages. So a piece of work does what it would do in a
+ * job that has these ranks only, and gives the same bytes.
  *
- * A rank that fails or is told to stop while they are apart would not be noticed before they meet: its watching thread
- * tells the others' (watchdog.c), who set the flag that a signal would set. Teams save, and stop where they are.
+ * A rank that fails or is asked to stop while they are apart would not be noticed before they meet: its watching thread
+ * sends that to the others' (watchdog.c), which set the flag that a signal would set. Teams save and
+ * stop.
  */
 #include "base/file.h"
 #include "dist/dist_int.h"
@@ -33,7 +34,7 @@ static rt_status meet(rt_ranks outer, rt_status st) {
     if (st != RT_OK && st != RT_E_INTERRUPTED)
         return st;
     if (st == RT_E_INTERRUPTED)
-        atomic_store(&W->wish, true);
+        atomic_store(&W->asked_to_stop, true);
     RT_TRY(rt_dist_most(rt_dist_all(), &interrupted, 1));
     atomic_fetch_sub(&W->apart, 1);
     RT_FAIL_IF(st == RT_OK && interrupted > 0, RT_E_INTERRUPTED, "interrupted");

@@ -2,18 +2,19 @@
  * watchdog.c - the end of a job one of whose ranks is frozen.
  *
  * MPI waits for ever for a rank that is stopped, or whose machine is gone. So a thread of each rank sends a sign of
- * life, five times within the time allowed: rank 0 to all, all to rank 0. Rank 0 watches all, all watch rank 0; ranks
- * after the first wait a little longer before they accuse it, so that one of them speaks. The accuser names who is
- * silent and aborts the job. A rank that finds that it has itself been asleep accuses nobody: after the whole job was
+ * life, five times within the time allowed: rank 0 to all, all to rank 0. Rank 0 watches all, all watch rank 0. A rank
+ * that has heard nothing for too long prints which rank is silent and aborts the job; rank r > 0 waits r / 2 seconds
+ * longer, so that only one of them prints. A rank that was itself asleep blames no other: after the whole job was
  * suspended, all wake up to old signs of life.
  *
- * A frozen rank can take the others' MPI with it: stopped while it holds something in shared memory, it leaves them inside
- * a call that never returns, and the watching thread behind them. So a second thread, which calls no MPI and takes no
- * lock, watches the first, and ends this process when that does not come round any more; the launcher ends the rest.
- * It is there before the ranks join and until they have left, when there are no signs of life yet or any more, and
- * sees to it that neither takes longer than the time allowed; joining may take half a minute in any case.
+ * A frozen rank can block the others inside MPI: stopped while it holds something in shared memory, it leaves them in a
+ * call that never returns, and their watching threads wait for the lock. So a second thread, the guard, which calls no
+ * MPI and takes no lock, watches the first, and kills this process when the first has not gone round its loop for too
+ * long; the launcher ends the rest. The guard also runs while ranks join and leave, when there are no signs of life,
+ * and ends the job if either takes longer than the time allowed; joining may take half a minute in any case.
  *
- * While ranks are apart (teams.c) this thread also carries the wish to stop, from a rank that has it to all others.
+ * While ranks are apart (teams.c) the watching thread also passes a stop request on, from the rank that got it to all
+ * others.
  *
  * A rank that dies is the launcher's affair, which ends the others within seconds. Launchers name a process, not always a
  * rank: the guard of another rank on that machine wakes up when the process ends (a pidfd), and says which rank it was.
@@ -45,9 +46,9 @@ static struct {
     bool on, guarded;
     pthread_t thread, guard;
     atomic_bool stop, silent, left;
-    bool asked; /* all know that one wants to stop */
-    atomic_int phase;
-    _Atomic double turned; /* when the phase began, or the watching thread last came round */
+    bool asked; /* the stop request has been passed on */
+    atomic_int stage;
+    _Atomic double turned; /* when the stage began, or the watching thread last went round its loop */
     double allowed;
     void (*say)(const char *line);
     peer *peer;
@@ -107,12 +108,12 @@ static bool is_there(int tag) {
     return W->t->probe(-1, tag, &found, &source, &n) == 0 && found;
 }
 
-/* Somebody wants to stop, or has failed, while ranks are apart: this one is to know, or the others are. What was sent
- * stays where it is: a wish ends the job, and news is for those who wait. */
-static void pass_on_wish(void) {
+/* A rank was asked to stop, or has failed, while ranks are apart: passes that on from this rank, or to it. Messages are
+ * only looked for, not received: a stop request ends the job, and news is received by the thread that waits. */
+static void pass_on_stop(void) {
     if (dog.asked || atomic_load(&W->apart) == 0)
         return;
-    const bool mine = rt_stop_wanted() || atomic_load(&W->wish);
+    const bool mine = rt_stop_wanted() || atomic_load(&W->asked_to_stop);
     rt_world_lock_side();
     const bool theirs = is_there(RT_TAG_STOP) || is_there(RT_TAG_NEWS);
     for (int i = 0; i < W->size && mine && !theirs; i++)
@@ -138,14 +139,14 @@ static double patience_seconds(void) {
     return dog.allowed + (W->rank == 0 ? 0 : 0.5 * RT_MIN(W->rank, 20));
 }
 
-/* The phase without end, for its own reason: nobody knows who it was. */
-static void name_nobody(int phase, double seconds) {
+/* Joining or leaving takes too long; which rank is to blame is not known. */
+static void name_stage(int stage, double seconds) {
     char text[256];
     snprintf(text, sizeof text,
              "retort: rank %d waits for the others to %s; one of them has given no sign of life for %.0f "
              "seconds: the job ends%s\n",
-             W->rank, phase == JOINING ? "join" : "leave", seconds,
-             phase == JOINING ? "" : ", all files are written");
+             W->rank, stage == JOINING ? "join" : "leave", seconds,
+             stage == JOINING ? "" : ", all files are written");
     dog.say(text);
     usleep(300000);
 }
@@ -179,8 +180,8 @@ static rt_status see_processes(void) {
     return RT_OK;
 }
 
-/* The first rank of the machine that is left says it. Nobody leaves before all have said that they have come to their
- * end, so whoever ends before this rank has did not mean to. */
+/* The first living rank of that machine prints it. Ranks leave only after all have reported their end, so a process
+ * that ends earlier has died. */
 static void name_dead(int rank) {
     char text[512];
     for (int i = 0; i < W->rank; i++)
@@ -199,9 +200,9 @@ static void forget_processes(void) {
 }
 
 /* Sleeps, unless a process ends. The first to do so is the one to name; if there are several, the launcher has begun to
- * kill, and nobody can tell. */
+ * kill, and which was first cannot be known. */
 static void doze(double seconds) {
-    if (atomic_load(&dog.phase) != WORKING || atomic_load(&dog.silent) || dog.npoll == 0) {
+    if (atomic_load(&dog.stage) != WORKING || atomic_load(&dog.silent) || dog.npoll == 0) {
         usleep((useconds_t)(1e6 * seconds));
         return;
     }
@@ -211,7 +212,7 @@ static void doze(double seconds) {
     int first = 0;
     while (dog.poll[first].revents == 0)
         first++;
-    if (ended == 1 && atomic_load(&dog.phase) == WORKING && !atomic_load(&dog.silent))
+    if (ended == 1 && atomic_load(&dog.stage) == WORKING && !atomic_load(&dog.silent))
         name_dead(dog.polled[first]);
     forget_processes();
 }
@@ -226,13 +227,13 @@ static void *guard(void *arg) {
         if (now - last > 2 * every)
             atomic_store(&dog.turned, now); /* this rank was asleep itself */
         last = now;
-        const int phase = atomic_load(&dog.phase);
+        const int stage = atomic_load(&dog.stage);
         const double patience =
-            phase == JOINING ? RT_MAX(patience_seconds(), JOIN_SECONDS) : patience_seconds() + 2 * every;
+            stage == JOINING ? RT_MAX(patience_seconds(), JOIN_SECONDS) : patience_seconds() + 2 * every;
         const double waited = now - atomic_load(&dog.turned);
         if (waited <= patience)
             continue;
-        if (phase == WORKING) {
+        if (stage == WORKING) {
             int silent = first_watched();
             for (int i = silent; i < end_watched(); i++)
                 if (!dog.peer[i].done &&
@@ -240,16 +241,16 @@ static void *guard(void *arg) {
                     silent = i;
             name(silent, now - atomic_load(&dog.peer[silent].heard));
         } else {
-            name_nobody(phase, waited);
+            name_stage(stage, waited);
         }
         (void)kill(getpid(), SIGKILL);
     }
     return NULL;
 }
 
-static void enter(int phase) {
+static void enter(int stage) {
     atomic_store(&dog.turned, rt_time_now());
-    atomic_store(&dog.phase, phase);
+    atomic_store(&dog.stage, stage);
 }
 
 static void *watch(void *arg) {
@@ -263,7 +264,7 @@ static void *watch(void *arg) {
         for (int i = 0; now - last > 2 * every && i < W->size; i++)
             dog.peer[i].heard = now; /* this rank was asleep itself */
         last = now;
-        pass_on_wish();
+        pass_on_stop();
         if (now - sent < every)
             continue;
         sent = now;

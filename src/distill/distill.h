@@ -161,7 +161,7 @@ const rt_method *rt_method_get(int i);
 /* Temperature at a fraction of training: t0, annealed to 1 as methods.def says. */
 double rt_method_temperature(double t0, double anneal, double progress);
 
-/* ---- the program of a training step ---- */
+/* ---- the step graph ---- */
 typedef struct rt_distill_config {
     const rt_student *student;
     const rt_objective *objective;

@@ -23,7 +23,7 @@ int rt_export_list(const rt_export_format **out) {
     return (int)RT_COUNT(k_formats);
 }
 
-/* A name that does not look like its format is a mistake more often than a wish, and files are replaced. */
+/* A name without the format's ending is most likely a mistake, and would replace a file of another kind. */
 static rt_status check_place(const char *out, const char *format) {
     const size_t n = strlen(out), ending = strlen(format);
     RT_FAIL_IF(n <= ending + 1 || out[n - ending - 1] != '.' || strcmp(out + n - ending, format) != 0, RT_E_USAGE,

@@ -1,6 +1,6 @@
 /*
- * json_path.c - places in a document, named by paths: how everybody looks into metrics.json (--require, --metrics,
- * recipes, the report).
+ * json_path.c - places in a document, named by paths: how metrics.json is looked into (--require, --metrics, recipes,
+ * the report).
  *
  *     sets.test.nll     sets/test/nll     shift:rotate.accuracy.0     sets/ood:a.csv/auroc/entropy     sets/ood:X/rows
  *

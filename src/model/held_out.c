@@ -3,8 +3,8 @@
  *
  * config.yaml of a run says which data it was trained on, how many rows were held out and how they were drawn;
  * the data's hash in the model file says whether it is still that data. If any of this is missing there are no
- * such rows, and the reason says why: whoever fits something to a run's predictions fits it to these rows or not
- * at all.
+ * such rows, and the reason says why: what is fitted to a run's predictions is fitted to these rows or not at
+ * all.
  */
 #include "base/alloc.h"
 #include "model/model_int.h"

@@ -1,7 +1,7 @@
 /*
  * model_load.c - models from files: one file, or all members of a run directory.
  *
- * A file is believed in this order: its checksum (if it has one), its metadata, the network that metadata
+ * A file is checked in this order: its checksum (if it has one), its metadata, the network that metadata
  * describes, and only then its tensors, which must be exactly that network's. Nothing of the size of the
  * weights is allocated before. All members must agree in architecture, preprocessing and task, because one
  * network serves them all.

@@ -63,8 +63,8 @@ rt_status rt_run_rows(const rt_config *c, const rt_dataset *d, rt_subset *train,
 rt_status rt_run_open_valid(rt_dataset **d, rt_subset *train, rt_subset *valid, const char *run,
                             const char *data, const rt_data_like *like) RT_MUST_CHECK;
 
-/* The rows that a run held out itself (held_out.c): whoever fits something to a run's predictions uses these or
- * none. All-zero before the first use; serves one run after another, and keeps the data between them. */
+/* The rows that a run held out itself (held_out.c): what is fitted to a run's predictions is fitted to these or
+ * not at all. All-zero before the first use; serves one run after another, and keeps the data between them. */
 typedef struct rt_held_out {
     rt_part rows;       /* owned */
     const char *reason; /* why there are none; NULL: there are */

@@ -151,7 +151,7 @@ rt_status rt_op_infer(rt_type *out, rt_op op, const rt_attr *attr, const rt_type
         RT_TRY(check_input(q, i));
     RT_TRY(g_rules[op](q));
 
-    /* An element count whose bytes fit, so that nobody above needs to check again. */
+    /* An element count whose bytes fit, so that callers need not check again. */
     int64_t count = 0;
     bool fits = rt_shape_count(&r.shape, &count) && count <= INT64_MAX / 16;
     RT_INFER_FAIL_IF(!fits, "the result is too large");

@@ -3,7 +3,7 @@
  *
  * A run is: prologue, then for each lap all slices (in any order, on any worker) and the section that
  * completes their sums. When there are at least as many members as workers, each worker takes whole members
- * and nobody waits for anybody; otherwise workers share the slices of a lap and meet at its end. Both
+ * and no worker waits for another; otherwise workers share the slices of a lap and meet at its end. Both
  * ways give the same bits: a slice is computed by one thread, sums over slices follow a fixed tree. So they do if
  * ranks share the slices (exec_ranks.c).
  */
@@ -16,7 +16,7 @@
 
 enum { SMALL_SECTION = 65536 };
 
-/* Vendor libraries keep their number of threads per thread: each worker is told once that it is alone. */
+/* Vendor libraries keep their number of threads per thread: each worker sets its own to one, once. */
 static void init_worker(void *ctx, int worker) {
     (void)ctx;
     (void)worker;
@@ -226,7 +226,7 @@ static void copy_rows(const rt_exec *e, const rt_action *a, uint8_t *slice_data,
     }
 }
 
-/* Around every action; a branch where nobody wants to know. */
+/* Around every action; without a profile no more than a branch. */
 static double clock_start(const rt_run *run) {
     return run->profile != NULL ? rt_time_now() : 0;
 }

@@ -28,7 +28,7 @@ struct rt_exec {
     void **param;
     const void **input, **feed;
     void **output;
-    atomic_bool cut; /* a worker of this run has seen the wish to stop */
+    atomic_bool cut; /* a worker of this run has seen the stop request */
 };
 
 enum { RT_REDUCE_CHUNK = 16384, RT_SLICES_MAX = 1024 };

@@ -8,7 +8,7 @@
  *     7 slices on 3 ranks:  0 1 2 | 3 4 | 5 6        nodes:  (0 1) 2 | 3  4 | 5  6
  *     sum:                  ((0 1) + (2 + 3)) + ((4 + 5) + 6)
  *
- * All sums of a section travel together, one after another in one vector. A short one goes whole to everybody, and all
+ * All sums of a section travel together, one after another in one vector. A short one goes whole to every rank, and all
  * add it up. A long one (gradients) is cut into as many parts as there are ranks: each rank gets all nodes of its part,
  * adds them, and passes the result on to all; so every number crosses the network twice, however many ranks there are.
  * Which way a vector goes changes nothing: an element is the same sum in both.
@@ -278,7 +278,7 @@ static rt_status sum_long(rt_exec_ranks *x, size_t bytes, rt_pool *pool) {
     return RT_OK;
 }
 
-/* A peer that failed leaves numbers behind that nobody will use: the caller asks rt_dist_status. */
+/* A peer that failed leaves numbers behind that will not be used: the caller asks rt_dist_status. */
 void rt_exec_ranks_sum(rt_exec *e, const rt_actions *l, int64_t lo, int64_t hi, rt_pool *pool) {
     rt_exec_ranks *x = e->ranks;
     size_t bytes = 0;

@@ -3,7 +3,7 @@
  * each other.
  *
  * Every element-wise node turns into a chain of length one, appended to the chain that makes one of its
- * operands when nobody else reads that operand. Example, BN and ReLU before a convolution, with
+ * operands when no other node reads that operand. Example, BN and ReLU before a convolution, with
  * BatchEnsemble's r:
  *
  *     bn_apply(x, coef) -> relu -> mul_chan(r)      becomes      chain[bn_apply #1, relu, mul_chan #2](x, coef, r)

@@ -16,7 +16,7 @@
  *     fused_conv[bn_apply relu conv2d add bn_stats](x, coef, w, residual)
  *
  * while the statistics keep their own node, computed together with it (pass_select.c). A mask that is
- * relu(bn_apply(x)) is taken from x, which the sums read anyway; then nobody is left who reads the
+ * relu(bn_apply(x)) is taken from x, which the sums read anyway; then no step is left that reads the
  * normalised value. Only what a kernel other than the reference accepts is fused: it is asked.
  */
 #include "base/alloc.h"
@@ -202,7 +202,7 @@ static void add_chain(parts *p, const fuse *f, const rt_node *d, int first, bool
     }
 }
 
-/* Whether value c is a chain that nobody needs and no convolution before it has in its store. */
+/* Whether value c is a chain that all of its readers compute in their loads, and none before it in its store. */
 static bool is_load(const fuse *f, rt_val c) {
     return f->store_of[c] == 0 && f->taken[c] > 0 && f->taken[c] == f->w.uses[c];
 }

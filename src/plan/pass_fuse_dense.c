@@ -19,7 +19,7 @@ typedef struct fuse {
     bool *fused;      /* product: part of the chain behind it */
 } fuse;
 
-/* The product that chain u begins with and nobody else reads, u's other steps neither; or 0. */
+/* The product that chain u begins with and nothing else reads, neither other nodes nor u's later steps; or 0. */
 static rt_val product_of(const fuse *f, rt_val u) {
     const rt_node *d = rt_graph_node(f->w.from, u);
     if (d->op != RT_OP_CHAIN || d->chain->n == RT_CHAIN_MAX || d->nin == RT_OP_MAX_IN)

@@ -154,7 +154,7 @@ static void lifetimes(mem *m) {
     }
 }
 
-/* Lets an element-wise slice step write over an operand of equal size that nobody reads later. The
+/* Lets an element-wise slice step write over an operand of equal size that no later step reads. The
  * reference of a chain builds its result in place and must find its operands untouched. */
 static void in_place(mem *m) {
     rt_plan *p = m->p;

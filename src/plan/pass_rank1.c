@@ -15,7 +15,7 @@
  *     chan_dot(bwd_data(s o dy, w), a)            =>  rank1_bwd[r](d, w, r, s)
  *     chan_dot(dy, conv(r o a, w))                =>  rank1_bwd[s](d, w, r, s)
  *
- * What is left of r and s is applied to values that nobody else reads. A gradient per member and slice is M times
+ * What is left of r and s is applied to values that no other step reads. A gradient per member and slice is M times
  * as large as the one it replaces: the pass leaves layers alone in which it is larger than the data of the slice.
  */
 #include "base/alloc.h"

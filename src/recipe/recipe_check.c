@@ -1,8 +1,8 @@
 /*
  * recipe_check.c - every key is known, lists are lists and mappings are mappings, before anything is done.
  *
- * YAML has no schema: where a mapping is meant, `[a, b]` parses as well, and a mistyped key is silently one that
- * nobody reads. The form of a recipe is the table below; docs/formats/recipe.md says what each key means. Texts
+ * YAML has no schema: where a mapping is meant, `[a, b]` parses as well, and a mistyped key would silently have no
+ * effect. The form of a recipe is the table below; docs/formats/recipe.md says what each key means. Texts
  * and numbers are judged by who reads them; an empty value is an absent one.
  */
 #include "recipe/recipe_int.h"

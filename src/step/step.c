@@ -9,10 +9,10 @@
  *     lanes:     exec (workspace) | gradient | logits
  *
  * Small members run one per worker: a job is a whole step of a member, the update included, and the worker's
- * lane stays in its cache from member to member. Nobody waits before the end. Of large members two lanes per
- * worker run at a time, in waves, and all workers share them. So memory for workspaces and gradients grows
- * with the threads, not with the members, and 50 members need little more than 50 blocks of weights. None of
- * this changes the result, because members never meet.
+ * lane stays in its cache from member to member. No worker waits for another before the end. Of
+ * large members two lanes per worker run at a time, in waves, and all workers share them. So memory for
+ * workspaces and gradients grows with the threads, not with the members, and 50 members need little more than
+ * 50 blocks of weights. None of this changes the result, because members never meet.
  *
  * The update runs over fixed chunks of the block (cut where decay changes, at most CHUNK floats), so that one
  * large member keeps all workers busy. A clipped norm is the sum of the chunks' sums of squares, in order. A

@@ -168,7 +168,7 @@ static rt_status make_phases(rt_trainer *t, const rt_method *m, const rt_objecti
     return RT_OK;
 }
 
-/* What nobody asked for: how the objective's paper trained, unless another optimiser was chosen. */
+/* Settings that were not given are those of the objective's paper, unless another optimiser was chosen. */
 static bool train_as_paper(rt_config *c, const rt_optimiser_preset *m) {
     if (!m->name || (rt_config_is_set(c, "optimiser") && strcmp(c->optimiser, m->name) != 0))
         return false;
@@ -218,8 +218,8 @@ static void resolve_pictures(rt_trainer *t) {
         train_for(t, 700, 60);
 }
 
-/* T^2 makes the gradients of a distillation large, and without batch normalisation nothing tames them: the usual
- * rate of sgd diverges there unless they are shortened. */
+/* T^2 makes the gradients of a distillation large. In networks without batch normalisation sgd diverges at its usual
+ * rate unless the norm of gradients is clipped. */
 static void resolve_optimiser(rt_trainer *t, const rt_objective *o) {
     rt_config *c = &t->config;
     if (!t->data.regression)
@@ -247,7 +247,7 @@ static void resolve_keep(rt_trainer *t, const rt_method *m) {
     t->aim.keep_by_loss = t->data.regression || strcmp(keep, "loss") == 0;
 }
 
-/* The temperature falls with the cycle of the rate: it is 1 when the rate dies away. */
+/* With a one-cycle schedule the temperature reaches 1 where the cycle of the learning rate ends. */
 static rt_status resolve_anneal(rt_config *c, const rt_method *m) {
     rt_schedule s;
     if (c->anneal >= 0)

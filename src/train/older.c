@@ -1,5 +1,5 @@
 /*
- * older.c - runs that version 0.1 began are finished as they were begun, or the reason is told why not.
+ * older.c - runs that version 0.1 began: continued by its rules, or refused with the reason.
  *
  * What that version meant otherwise:
  *

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "train/train_int.h"
 
-enum { NAMED = 8 /* classes that are told one by one */ };
+enum { NAMED = 8 /* classes that are printed one by one */ };
 
 static void append_number(rt_str *s, int64_t v) {
     if (v >= 1000) {

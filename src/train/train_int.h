@@ -121,7 +121,7 @@ typedef struct rt_phase {
     const rt_objective *objective;
     int64_t first, epochs;
 } rt_phase;
-/* A part of an ensemble that is trained by itself (groups.c). */
+/* A part of an ensemble that is trained by itself (portions.c). */
 typedef struct rt_portion {
     const rt_config *whole;
     const rt_run_dir *dir; /* of the whole: members go there */
@@ -296,7 +296,7 @@ rt_status rt_trainer_agree(rt_trainer *t, bool *stop) RT_MUST_CHECK;
 rt_status rt_trainer_together(rt_status st) RT_MUST_CHECK;
 /* The same configuration and data everywhere? */
 rt_status rt_trainer_check_ranks(const rt_trainer *t) RT_MUST_CHECK;
-/* The block of a member of the run, from whoever has it to rank 0; `from` and `to` are NULL elsewhere. */
+/* The block of a member of the run, from the rank that has it to rank 0; `from` and `to` are NULL elsewhere. */
 rt_status rt_member_to_first(const float *from, float *to, int64_t floats, int all, int member) RT_MUST_CHECK;
 
 /* ---- clocks, log.jsonl, metrics.json, progress (trainer_log.c) ---- */

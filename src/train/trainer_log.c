@@ -107,7 +107,7 @@ rt_status rt_trainer_log_event(rt_trainer *t, const char *event) {
     return end_line(t, &j);
 }
 
-/* Of rows without labels nobody knows. */
+/* Accuracy needs the labels of all rows. */
 static bool counts_right(const rt_train_data *d) {
     return !d->regression && d->train.n == d->labelled.n;
 }
