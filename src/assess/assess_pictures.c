@@ -91,8 +91,7 @@ static void put_measure(rt_json *j, const rt_scores *s, const char *name, int64_
     const int i = rt_measure_find(name, false);
     if (i < 0 || s->reason[i])
         return;
-    const double v = s->value[(int64_t)i * s->n + row];
-    rt_json_f64(j, name, strcmp(name, "confidence") == 0 ? 1 - v : v);
+    rt_json_f64(j, name, rt_measure_shown(i, s->value[(int64_t)i * s->n + row]));
 }
 
 static rt_status least_certain(const rt_subject *u, const rt_answers *y, rt_assessment *a, rt_json *j) {

@@ -216,7 +216,7 @@ rt_status rt_assess_test(rt_subject *u, const rt_answers *y, rt_json *j) {
 
 /* ---- foreign sets ---- */
 
-/* Means of the measures; that of "confidence" (1 - max p) is told as the confidence itself. */
+/* Means of the measures, as people read them. */
 static void put_means(rt_json *j, const rt_scores *s, bool regression) {
     const rt_measure_info *list;
     const int n = rt_measure_list(&list);
@@ -226,10 +226,7 @@ static void put_means(rt_json *j, const rt_scores *s, bool regression) {
             continue;
         for (int64_t r = 0; r < s->n; r++)
             sum += s->value[(int64_t)i * s->n + r];
-        double mean = sum / (double)s->n;
-        if (strcmp(list[i].name, "confidence") == 0)
-            mean = 1 - mean;
-        rt_json_f64_or(j, list[i].name, s->reason[i] ? NAN : mean,
+        rt_json_f64_or(j, list[i].name, s->reason[i] ? NAN : rt_measure_shown(i, sum / (double)s->n),
                        s->reason[i] ? s->reason[i] : "not finite");
     }
 }

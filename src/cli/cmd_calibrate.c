@@ -4,13 +4,6 @@
 #include "assess/calibrate.h"
 #include "cli/cli.h"
 #include <math.h>
-#include <string.h>
-
-static const char *measure_name(const rt_decision *d) {
-    const rt_measure_info *all;
-    (void)rt_measure_list(&all);
-    return all[d->measure].name;
-}
 
 static void say(rt_cli *c, const rt_calibration *k) {
     const rt_decision *d = &k->decision;
@@ -20,10 +13,12 @@ static void say(rt_cli *c, const rt_calibration *k) {
                 d->of_members ? "members" : "mean", d->temperature, (long long)k->fit_rows, k->nll_before,
                 k->nll_after, k->rule_rows < k->rows ? "the others" : "the same rows");
     if (d->measure >= 0) {
-        const bool confidence = strcmp(measure_name(d), "confidence") == 0;
+        const rt_measure_info *all;
+        (void)rt_measure_list(&all);
         cli_say(&c->term, "reject where %s is %s %.6g (%s): %.2f %% of %lld rows are answered",
-                measure_name(d), confidence ? "below" : "above", confidence ? 1 - d->threshold : d->threshold,
-                c->config.reject, 100 * k->coverage, (long long)k->rule_rows);
+                all[d->measure].name, all[d->measure].certainty ? "below" : "above",
+                rt_measure_shown(d->measure, d->threshold), c->config.reject, 100 * k->coverage,
+                (long long)k->rule_rows);
         if (isfinite(k->risk))
             cli_say(&c->term, "of these %.2f %% are wrong, at most %.2f %% with certainty %g", 100 * k->risk,
                     100 * k->risk_bound, 1 - c->config.delta);

@@ -79,8 +79,7 @@ static rt_status choose_decision(prediction *q) {
     RT_FAIL_IF(why, RT_E_USAGE, "--measure %s: this model has none: %s", name, why);
     RT_FAIL_IF(!rt_parse_f64(k->reject, strlen(k->reject), false, &d->threshold), RT_E_USAGE,
                "--reject: \"%.40s\", wanted a number", k->reject);
-    if (strcmp(name, "confidence") == 0)
-        d->threshold = 1 - d->threshold;
+    d->threshold = rt_measure_shown(d->measure, d->threshold);
     return RT_OK;
 }
 
@@ -487,10 +486,9 @@ static double score_of(const prediction *q, double sum, int64_t n) {
 static const char *rule_of(const prediction *q, double *threshold, bool *below) {
     const rt_measure_info *list;
     (void)rt_measure_list(&list);
-    const char *name = list[q->decision.measure].name;
-    *below = strcmp(name, "confidence") == 0;
-    *threshold = *below ? 1 - q->decision.threshold : q->decision.threshold;
-    return name;
+    *below = list[q->decision.measure].certainty;
+    *threshold = rt_measure_shown(q->decision.measure, q->decision.threshold);
+    return list[q->decision.measure].name;
 }
 
 static void say_rejected(prediction *q) {

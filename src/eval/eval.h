@@ -141,11 +141,13 @@ rt_status rt_eval_bootstrap(const rt_eval_input *in, rt_bootstrap options, rt_in
 typedef struct rt_measure_info {
     const char *name, *meaning;
     bool regression;
+    bool certainty; /* people read and write 1 - value, and reject rows below it */
     int needs;
 } rt_measure_info;
 int rt_measure_list(const rt_measure_info **out);       /* at most RT_MEASURES_MAX */
 int rt_measure_find(const char *name, bool regression); /* -1: none */
 double rt_measure_of(int measure, const rt_row *r);
+double rt_measure_shown(int measure, double value); /* as people read it; also back again */
 /* All measures of measures.def, out (measures of the list, n); larger is less certain, "confidence" is 1 -
  * max p. reasons[i] != NULL: measure i is not defined for this input (one member, the other task, a
  * prediction that is not finite) and its row of out is NaN. Needs no labels. */

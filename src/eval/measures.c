@@ -5,13 +5,14 @@
 #include <math.h>
 #include <string.h>
 
-#define RT_MEASURE(name, regression, needs, field, meaning) {name, meaning, regression, RT_NEEDS_##needs},
+#define RT_MEASURE(name, regression, needs, certainty, field, meaning)                                       \
+    {name, meaning, regression, certainty, RT_NEEDS_##needs},
 static const rt_measure_info infos[] = {
 #include "eval/measures.def"
 };
 #undef RT_MEASURE
 
-#define RT_MEASURE(name, regression, needs, field, meaning) offsetof(rt_row, field),
+#define RT_MEASURE(name, regression, needs, certainty, field, meaning) offsetof(rt_row, field),
 static const size_t fields[] = {
 #include "eval/measures.def"
 };
@@ -29,6 +30,10 @@ int rt_measure_find(const char *name, bool regression) {
         if (infos[i].regression == regression && strcmp(infos[i].name, name) == 0)
             return i;
     return -1;
+}
+
+double rt_measure_shown(int measure, double value) {
+    return infos[measure].certainty ? 1 - value : value;
 }
 
 double rt_measure_of(int measure, const rt_row *r) {

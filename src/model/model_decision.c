@@ -29,8 +29,7 @@ static rt_status read_reject(rt_decision *d, rt_jval v, bool regression) {
     d->measure = rt_measure_find(name, regression);
     if (d->measure < 0)
         return bad("a reject rule by an unknown measure");
-    if (strcmp(name, "confidence") == 0)
-        d->threshold = 1 - d->threshold;
+    d->threshold = rt_measure_shown(d->measure, d->threshold);
     return RT_OK;
 }
 

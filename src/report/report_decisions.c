@@ -2,6 +2,7 @@
  * report_decisions.c - the rules that `calibrate` stored in models, what they promise and what they keep on the test rows, and
  * the warning that belongs beside every such promise.
  */
+#include "eval/eval.h"
 #include "report/report_int.h"
 #include <stdio.h>
 #include <string.h>
@@ -47,14 +48,17 @@ static void number_cell(rt_jval root, const char *path, rt_str *out) {
 static void rule_cell(rt_jval root, rt_str *out) {
     const char *measure = rt_report_text(root, AT "/stored/reject/measure"),
                *rule = rt_report_text(root, AT "/stored/reject/rule");
+    const rt_measure_info *list;
     double threshold;
+    (void)rt_measure_list(&list);
     if (measure == NULL || !rt_report_number(root, AT "/stored/reject/threshold", &threshold)) {
         no_cell(out);
         return;
     }
     rt_str_append(out, "<td>");
     rt_report_escape(out, measure);
-    rt_str_appendf(out, " %s %.4g", strcmp(measure, "confidence") == 0 ? "below" : "above", threshold);
+    const int i = rt_measure_find(measure, false);
+    rt_str_appendf(out, " %s %.4g", i >= 0 && list[i].certainty ? "below" : "above", threshold);
     if (rule != NULL) {
         rt_str_append(out, " <small>(");
         rt_report_escape(out, rule);

@@ -458,7 +458,7 @@ static rt_onnx_val put_reject(answers *a) {
     const char *name = all[a->decision.measure].name;
     for (size_t i = 0; i < RT_COUNT(k_measures); i++)
         if (strcmp(k_measures[i].measure, name) == 0)
-            return rt_onnx_binary(a->o, strcmp(name, "confidence") == 0 ? "Less" : "Greater",
+            return rt_onnx_binary(a->o, all[a->decision.measure].certainty ? "Less" : "Greater",
                                   k_measures[i].put(a), a->threshold);
     rt_onnx_fail(a->o, rt_error_set(RT_E_UNSUPPORTED, __FILE__, __LINE__,
                                     "the model rejects by %s, which has no form in ONNX here", name));
@@ -536,16 +536,12 @@ static rt_status put_chosen(answers *a, const rt_reading *how, const char *chose
 /* Temperature and threshold are inputs with defaults, so that they can be changed without the file. */
 static void put_inputs(answers *a) {
     const rt_decision *d = &a->decision;
-    const rt_measure_info *all;
-    (void)rt_measure_list(&all);
     if (a->kind != RT_OUTPUT_GAUSSIAN)
         a->temperature = rt_onnx_input_scalar(a->o, "temperature", d->temperature > 0 ? d->temperature : 1);
     if (d->of_members)
         a->z = rt_onnx_div(a->o, a->z, a->temperature);
     if (d->measure >= 0)
-        a->threshold = rt_onnx_input_scalar(a->o, "threshold",
-                                            strcmp(all[d->measure].name, "confidence") == 0 ? 1 - d->threshold
-                                                                                            : d->threshold);
+        a->threshold = rt_onnx_input_scalar(a->o, "threshold", rt_measure_shown(d->measure, d->threshold));
 }
 
 rt_status rt_onnx_answers(rt_onnx *o, const rt_model *m, rt_onnx_val z, const char *chosen, bool raw,

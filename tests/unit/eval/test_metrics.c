@@ -452,6 +452,8 @@ static void table_is_sound(void **state) {
     assert_false(info[rt_metric_find("rmse", true)].better == 1);
     assert_int_equal(rt_metric_find("rmse", false), -1);
     assert_int_equal(rt_measure_find("total_variance", false), -1);
+    assert_true(rt_measure_shown(rt_measure_find("confidence", false), 0.25) == 0.75);
+    assert_true(rt_measure_shown(rt_measure_find("entropy", false), 0.25) == 0.25);
 }
 
 static void undefined_has_a_reason(void **state) {
