@@ -20,8 +20,6 @@
 
 static const double PI = 3.14159265358979323846;
 static const double CYCLE_TOP = 10, CYCLE_END = 0.001, CYCLE_SHARE = 2.0 / 3;
-static const char FORMS[] =
-    "constant, step:E1,E2,...:FACTOR, cosine, one-cycle, one-cycle:EPOCHS or waves:EPOCHS";
 
 static rt_status parse_step(rt_schedule *out, const char *text, const char *args) {
     const char *colon = strchr(args, ':');
@@ -42,6 +40,12 @@ static rt_status parse_step(rt_schedule *out, const char *text, const char *args
         if (*s == ':')
             break;
     }
+    return RT_OK;
+}
+
+static rt_status parse_cycle(rt_schedule *out, const char *text, const char *args) {
+    RT_FAIL_IF(!rt_parse_f64(args, strlen(args), false, &out->cycle) || out->cycle <= 0, RT_E_USAGE,
+               "schedule '%s': '%s' is not a number of epochs above 0", text, args);
     return RT_OK;
 }
 
@@ -76,15 +80,20 @@ static double constant(const rt_schedule *s, double e) {
 }
 
 typedef enum args { NO_ARGS, MAY_HAVE_ARGS, HAS_ARGS } args;
-static const struct {
-    const char *name;
+typedef struct rule {
+    const char *name, *form;
     args args;
+    rt_status (*parse)(rt_schedule *out, const char *text, const char *args);
     double (*lr)(const rt_schedule *s, double e);
-} rules[] = {{"constant", NO_ARGS, constant},
-             {"step", HAS_ARGS, steps},
-             {"cosine", NO_ARGS, cosine},
-             {"one-cycle", MAY_HAVE_ARGS, one_cycle},
-             {"waves", HAS_ARGS, waves}};
+    bool rises; /* warms up by itself */
+} rule;
+static const rule rules[] = {
+    {"constant", "constant", NO_ARGS, NULL, constant, false},
+    {"step", "step:E1,E2,...:FACTOR", HAS_ARGS, parse_step, steps, false},
+    {"cosine", "cosine", NO_ARGS, NULL, cosine, false},
+    {"one-cycle", "one-cycle[:EPOCHS]", MAY_HAVE_ARGS, parse_cycle, one_cycle, true},
+    {"waves", "waves:EPOCHS", HAS_ARGS, parse_cycle, waves, false},
+};
 
 double rt_schedule_lr(const rt_schedule *s, double epoch) {
     if (epoch < s->warmup)
@@ -93,6 +102,17 @@ double rt_schedule_lr(const rt_schedule *s, double epoch) {
         if (s->name == rules[i].name)
             return rules[i].lr(s, epoch);
     return s->lr;
+}
+
+static rt_status find_rule(const rule **out, const char *text) {
+    const char *forms[RT_COUNT(rules)];
+    for (int64_t i = 0; i < RT_COUNT(rules); i++) {
+        *out = &rules[i];
+        forms[i] = rules[i].form;
+        if (rt_str_heads(text, rules[i].name))
+            return RT_OK;
+    }
+    RT_FAIL_UNKNOWN(RT_E_USAGE, text, forms, RT_COUNT(forms), "schedule: unknown");
 }
 
 rt_status rt_schedule_parse(rt_schedule *out, const char *text, double lr, double warmup, double epochs) {
@@ -104,22 +124,15 @@ rt_status rt_schedule_parse(rt_schedule *out, const char *text, double lr, doubl
     out->high = CYCLE_TOP;
     out->epochs = epochs;
     const char *colon = strchr(text, ':'), *words = colon ? colon + 1 : NULL;
-    args wanted = NO_ARGS;
-    for (int64_t i = 0; i < RT_COUNT(rules); i++) {
-        if (rt_str_heads(text, rules[i].name)) {
-            out->name = rules[i].name;
-            wanted = rules[i].args;
-        }
-    }
-    RT_FAIL_IF(!out->name, RT_E_USAGE, "schedule '%s' is unknown; wanted %s", text, FORMS);
-    RT_FAIL_IF(words ? wanted == NO_ARGS : wanted == HAS_ARGS, RT_E_USAGE, "schedule '%s': wanted %s", text,
-               FORMS);
-    if (words && strcmp(out->name, "step") == 0)
-        return parse_step(out, text, words);
+    const rule *r;
+    RT_TRY(find_rule(&r, text));
+    out->name = r->name;
+    out->rises = r->rises;
+    RT_FAIL_IF(words ? r->args == NO_ARGS : r->args == HAS_ARGS, RT_E_USAGE, "schedule '%s': wanted %s", text,
+               r->form);
     if (words)
-        RT_FAIL_IF(!rt_parse_f64(words, strlen(words), false, &out->cycle) || out->cycle <= 0, RT_E_USAGE,
-                   "schedule '%s': '%s' is not a number of epochs above 0", text, words);
-    if (strcmp(out->name, "one-cycle") == 0) {
+        RT_TRY(r->parse(out, text, words));
+    if (r->rises) {
         if (!words)
             out->cycle = CYCLE_SHARE * epochs;
         RT_FAIL_IF(epochs > 0 && out->cycle > epochs, RT_E_USAGE,

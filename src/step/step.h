@@ -70,6 +70,8 @@ rt_status rt_step_prepare(rt_step *s, int64_t rows) RT_MUST_CHECK;
  * function of progress ---- */
 typedef struct rt_schedule {
     const char *name;
+    /* it warms up by itself, and only falls after its cycle */
+    bool rises;
     double lr;           /* base; one-cycle: the initial one */
     double warmup;       /* epochs */
     double warmup_start; /* fraction of lr at the start, 0.01 */

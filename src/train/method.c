@@ -254,7 +254,7 @@ static rt_status resolve_anneal(rt_config *c, const rt_method *m) {
         return RT_OK;
     c->anneal = m->anneal;
     RT_TRY(rt_schedule_parse(&s, c->schedule, c->lr, c->warmup, (double)c->epochs));
-    if (m->anneal > 0 && strcmp(s.name, "one-cycle") == 0 && c->epochs > 0)
+    if (m->anneal > 0 && s.rises && c->epochs > 0)
         c->anneal = s.cycle / (double)c->epochs;
     return RT_OK;
 }

@@ -94,6 +94,10 @@ static void test_refused(void **state) {
     }
     rt_schedule s;
     assert_int_equal(rt_schedule_parse(&s, "one-cycle:5", 0.1, 1, 10), RT_E_USAGE);
+    assert_int_equal(rt_schedule_parse(&s, "cosin", 0.1, 0, 10), RT_E_USAGE);
+    assert_non_null(strstr(rt_error_text(), "did you mean 'cosine'?"));
+    assert_int_equal(rt_schedule_parse(&s, "waves", 0.1, 0, 10), RT_E_USAGE);
+    assert_non_null(strstr(rt_error_text(), "wanted waves:EPOCHS"));
 }
 
 int main(void) {
