@@ -338,8 +338,11 @@ rt_status cli_cmd_recipe(rt_cli *c) {
         const char *name;
         rt_status (*run)(rt_cli *c);
     } actions[] = {{"list", list}, {"show", show}, {"run", run}, {"tables", tables}, {"page", page}};
-    for (int64_t i = 0; i < RT_COUNT(actions); i++)
-        if (strcmp(c->args[0], actions[i].name) == 0)
+    const char *names[RT_COUNT(actions)];
+    for (int64_t i = 0; i < RT_COUNT(actions); i++) {
+        names[i] = actions[i].name;
+        if (strcmp(c->args[0], names[i]) == 0)
             return actions[i].run(c);
-    RT_FAIL(RT_E_USAGE, "recipe '%s': wanted list, show NAME, run NAME, tables NAME or page", c->args[0]);
+    }
+    RT_FAIL_UNKNOWN(RT_E_USAGE, c->args[0], names, RT_COUNT(names), "recipe: unknown action");
 }

@@ -74,6 +74,8 @@ rt_status rt_dataset_from_arrays(rt_dataset **out, rt_task task, rt_shape row, i
                                  const rt_part *train, const rt_part *test) RT_MUST_CHECK;
 void rt_dataset_destroy(rt_dataset **d);
 const char *rt_dataset_spec(const rt_dataset *d);
+enum { RT_TASKS = 2 };
+extern const char *const rt_task_names[RT_TASKS]; /* by rt_task */
 rt_task rt_dataset_task(const rt_dataset *d);
 rt_shape rt_dataset_row(const rt_dataset *d);    /* (c, h, w) or (f) */
 int64_t rt_dataset_classes(const rt_dataset *d); /* 0 for regression */

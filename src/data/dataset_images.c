@@ -103,8 +103,9 @@ static rt_status choose_size(image_set *s, const rt_spec *spec, const rt_data_li
                         !rt_parse_i64(x + 1, strlen(x + 1), &s->to.w) || s->to.h < 1 || s->to.w < 1 ||
                         s->to.h > 4096 || s->to.w > 4096),
                RT_E_USAGE, "data '%s': size=%s, wanted HxW, each from 1 to 4096", spec->whole, text);
-    RT_FAIL_IF(resize && strcmp(resize, "crop") != 0 && strcmp(resize, "stretch") != 0, RT_E_USAGE,
-               "data '%s': resize=%s, wanted crop or stretch", spec->whole, resize);
+    static const char *const ways[] = {"crop", "stretch"};
+    if (resize && rt_str_find(resize, ways, RT_COUNT(ways)) < 0)
+        RT_FAIL_UNKNOWN(RT_E_USAGE, resize, ways, RT_COUNT(ways), "data '%s': unknown resize", spec->whole);
     if (like && like->row.rank == 3) {
         s->to.c = like->row.d[0] == 1 ? 1 : 3;
         s->to.h = text ? s->to.h : like->row.d[1];

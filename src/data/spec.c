@@ -106,14 +106,17 @@ rt_status rt_spec_get_f64(const rt_spec *s, const char *key, double min, double 
     return RT_OK;
 }
 
+const char *const rt_task_names[RT_TASKS] = {
+    [RT_TASK_CLASSIFICATION] = "classification", [RT_TASK_REGRESSION] = "regression"};
+
 rt_status rt_spec_get_task(const rt_spec *s, rt_task *out, bool *given) {
     const char *text = rt_spec_get(s, "task");
     *given = text != NULL;
     if (text == NULL)
         return RT_OK;
-    bool regression = strcmp(text, "regression") == 0;
-    RT_FAIL_IF(!regression && strcmp(text, "classification") != 0, RT_E_USAGE,
-               "data '%s': task=%s, wanted regression or classification", s->whole, text);
-    *out = regression ? RT_TASK_REGRESSION : RT_TASK_CLASSIFICATION;
+    const int64_t found = rt_str_find(text, rt_task_names, RT_TASKS);
+    if (found < 0)
+        RT_FAIL_UNKNOWN(RT_E_USAGE, text, rt_task_names, RT_TASKS, "data '%s': unknown task", s->whole);
+    *out = (rt_task)found;
     return RT_OK;
 }

@@ -232,15 +232,11 @@ rt_status rt_model_trained_on(const rt_model *m, const char *hash, bool *out) {
 
 /* ---- does it fit the data? ---- */
 
-static const char *task_name(rt_task t) {
-    return t == RT_TASK_REGRESSION ? "regression" : "classification";
-}
-
 rt_status rt_model_check_data(const rt_model *m, const rt_dataset *d) {
     const char *spec = rt_dataset_spec(d);
     const bool labelled = rt_dataset_labelled(d);
     RT_FAIL_IF(labelled && m->task != rt_dataset_task(d), RT_E_INPUT, "%s is for %s, the model for %s", spec,
-               task_name(rt_dataset_task(d)), task_name(m->task));
+               rt_task_names[rt_dataset_task(d)], rt_task_names[m->task]);
     rt_shape want = rt_model_input(m), have = rt_dataset_row(d);
     if (!rt_shape_equal(&want, &have)) {
         rt_str w, h;
@@ -339,7 +335,7 @@ static void write_task(const rt_model *m, rt_str *out) {
     rt_json j;
     rt_json_init(&j, out, false);
     rt_json_object_begin(&j, NULL);
-    rt_json_str(&j, "kind", task_name(m->task));
+    rt_json_str(&j, "kind", rt_task_names[m->task]);
     if (m->task == RT_TASK_REGRESSION) {
         rt_json_f64(&j, "target_mean", m->target.mean);
         rt_json_f64(&j, "target_std", m->target.std);

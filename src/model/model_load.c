@@ -142,8 +142,11 @@ static rt_status read_task(rt_model *m, const rt_arch_config *a, const rt_jdoc *
     rt_jval root = rt_jdoc_root(doc), classes = rt_jval_get(root, "classes");
     const char *kind;
     RT_FAIL_IF(!rt_jval_str(rt_jval_get(root, "kind"), &kind), RT_E_INPUT, "%s: 'task' has no kind", path);
-    if (strcmp(kind, "regression") == 0) {
-        m->task = RT_TASK_REGRESSION;
+    const int64_t task = rt_str_find(kind, rt_task_names, RT_TASKS);
+    if (task < 0)
+        RT_FAIL_UNKNOWN(RT_E_INPUT, kind, rt_task_names, RT_TASKS, "%s: unknown task", path);
+    m->task = (rt_task)task;
+    if (m->task == RT_TASK_REGRESSION) {
         rt_target *t = &m->target;
         bool ok = rt_jval_f64(rt_jval_get(root, "target_mean"), &t->mean) &&
                   rt_jval_f64(rt_jval_get(root, "target_std"), &t->std);
@@ -154,9 +157,6 @@ static rt_status read_task(rt_model *m, const rt_arch_config *a, const rt_jdoc *
                    (long long)a->outputs);
         return RT_OK;
     }
-    RT_FAIL_IF(strcmp(kind, "classification") != 0, RT_E_INPUT,
-               "%s: task '%s' is unknown; wanted classification or regression", path, kind);
-    m->task = RT_TASK_CLASSIFICATION;
     m->nclasses = rt_jval_len(classes);
     RT_FAIL_IF(m->nclasses != a->outputs, RT_E_INPUT, "%s: %lld class names for %lld outputs", path,
                (long long)m->nclasses, (long long)a->outputs);

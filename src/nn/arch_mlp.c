@@ -28,9 +28,10 @@ static rt_val mlp_stage(const rt_net *net, rt_build *b, const rt_stage *s, rt_va
 
 static rt_status mlp_plan(rt_net *net, const char *args) {
     const rt_arch_config *c = &net->config;
-    RT_FAIL_IF(c->activation && strcmp(c->activation, "relu") != 0 && strcmp(c->activation, "softplus") != 0,
-               RT_E_USAGE, "architecture %s: activation \"%s\", wanted relu or softplus", c->spec,
-               c->activation);
+    static const char *const known[] = {"relu", "softplus"};
+    if (c->activation && rt_str_find(c->activation, known, RT_COUNT(known)) < 0)
+        RT_FAIL_UNKNOWN(RT_E_USAGE, c->activation, known, RT_COUNT(known),
+                        "architecture %s: unknown activation", c->spec);
     int64_t width[MLP_LAYERS_MAX];
     int n;
     RT_TRY(rt_arch_ints(net, args, MLP_WIDTH_MAX, width, MLP_LAYERS_MAX, &n));

@@ -9,12 +9,14 @@
  * Whatever does not fit together is refused here or in rt_distill_check, before anything is computed.
  */
 #include "base/alloc.h"
+#include "plan/optim.h"
 #include "train/train_int.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 static rt_status parse_fast_init(rt_student_config *s, const char *text) {
+    static const char *const forms[] = {"default", "ones", "sign", "sign:P", "normal:STD"};
     static const struct {
         const char *name;
         rt_init init;
@@ -32,12 +34,11 @@ static rt_status parse_fast_init(rt_student_config *s, const char *text) {
         s->fast_init = RT_INIT_RANDOM_SIGN;
         return RT_OK;
     }
-    RT_FAIL_IF(
-        !rt_str_starts(text, "normal:") || !rt_parse_f64(text + 7, strlen(text + 7), false, &s->fast_scale) ||
-            !(s->fast_scale > 0 && s->fast_scale <= 100),
-        RT_E_USAGE,
-        "--fast-init: '%s'; wanted default, ones, sign, sign:P or normal:STD with STD above 0, at most 100",
-        text);
+    if (!rt_str_starts(text, "normal:"))
+        RT_FAIL_UNKNOWN(RT_E_USAGE, text, forms, RT_COUNT(forms), "--fast-init: unknown");
+    RT_FAIL_IF(!rt_parse_f64(text + 7, strlen(text + 7), false, &s->fast_scale) ||
+                   !(s->fast_scale > 0 && s->fast_scale <= 100),
+               RT_E_USAGE, "--fast-init: '%s'; wanted normal:STD with STD above 0, at most 100", text);
     s->fast_init = RT_INIT_NORMAL_AROUND_ONE;
     return RT_OK;
 }

@@ -24,6 +24,10 @@ run train $small --out r --arch nope:1
 expect 2 "nope" "unknown architecture"
 run train $small --out r --schedule sideways
 expect 2 "sideways" "unknown schedule"
+run train $small --out r --student batch-ensemble:2 --fast-init one
+expect 2 "did you mean 'ones'?" "a start of the factors, mistyped"
+run recipe lst
+expect 2 "did you mean 'list'?" "what to do with a recipe, mistyped"
 run info --arch wrn:28,1 --input 3x32
 expect 2 "two numbers" "shape with two numbers"
 run train -zz
@@ -87,6 +91,8 @@ while [ $i -lt 40 ]; do
     echo "$i,$((i * i % 7)),$((i % 2))"
     i=$((i + 1))
 done >>rows.csv
+run train --data csv:rows.csv,task=regresion --arch mlp:4 --out r
+expect 2 "unknown task 'regresion'; did you mean 'regression'?" "a task, mistyped"
 run train --data csv:rows.csv,task=classification --arch mlp:4 --epochs 1 --quiet --out rows
 run predict rows --data csv:rows.csv,test=0 --part test --out p.csv
 expect 2 "csv:rows.csv,test=0 has no test rows; --part train takes those it has" "predict: test rows that are not there"

@@ -180,5 +180,5 @@ expect 0 "nothing was left to run" "a recipe that is finished says so"
 run recipe show small.yaml --scale huge
 expect 2 "has no scale 'huge'" "an unknown scale"
 run recipe stir small.yaml
-expect 2 "wanted list" "an unknown action"
+expect 2 "wanted one of list" "an unknown action"
 finish

@@ -74,7 +74,7 @@ expect 0 "" "and predicts any size"
 run train --data images:mixed,size=6x10 --arch mlp:8 --epochs 1 --out st --quiet
 check "size= stretches" grep -q 'resize..:..stretch' st/model.safetensors
 run data images:mixed,resize=bend
-expect 2 "crop or stretch" "an unknown way to resize"
+expect 2 "wanted one of crop, stretch" "an unknown way to resize"
 head -c 40 pets/cat/000000.png >mixed/cat/broken.png
 run train --data images:mixed --arch mlp:8 --epochs 1 --out no
 expect 3 "mixed/cat/broken.png: bad PNG" "a broken file is named"
