@@ -218,6 +218,17 @@ static rt_status bench_teacher_rows(bench *b) {
     return RT_OK;
 }
 
+/* The first of objectives.def that learns classes from teachers: each member from its own, or all alike. */
+static const rt_objective *teacher_objective(bool paired) {
+    const unsigned wanted = RT_OBJ_TEACHER | RT_OBJ_CLASSIFICATION | (paired ? RT_OBJ_PAIRED : 0);
+    const rt_objective *const *all;
+    int i = 0;
+    (void)rt_objective_list(&all);
+    while ((all[i]->needs & (wanted | RT_OBJ_PAIRED)) != wanted)
+        i++;
+    return all[i];
+}
+
 /* With --perturb, --online-teacher or an --objective that wants them: as many teachers as the student has
  * members, at least four. */
 static rt_status bench_teachers(bench *b, rt_distill_config *what) {
@@ -225,13 +236,12 @@ static rt_status bench_teachers(bench *b, rt_distill_config *what) {
     const int members = rt_student_members(b->student);
     const bool perturbs = k->perturb && strcmp(k->perturb, "none") != 0,
                online = perturbs || k->online_teacher;
-    const char *objective = k->objective ? k->objective
-                            : online     ? members > 1 ? "one-to-one" : "kd"
-                                         : "labels";
-    what->objective = rt_objective_find(objective);
+    what->objective = k->objective ? rt_objective_find(k->objective)
+                      : online     ? teacher_objective(members > 1)
+                                   : rt_objective_plain();
     if (!what->objective)
-        return rt_objective_unknown(objective);
-    if (strcmp(objective, "labels") == 0)
+        return rt_objective_unknown(k->objective);
+    if (what->objective == rt_objective_plain())
         return RT_OK;
     if (perturbs)
         RT_TRY(rt_perturb_parse(&what->perturb, k->perturb));

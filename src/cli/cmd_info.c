@@ -105,7 +105,7 @@ static rt_status plan_step(arch_report *a, const rt_cli *c) {
     RT_TRY(rt_params_create(&a->step_params));
     RT_TRY(rt_student_create(&a->student, &config, a->step_params));
     rt_distill_config what = {
-        .student = a->student, .objective = rt_objective_find("labels"), .options = {.alpha = 1}};
+        .student = a->student, .objective = rt_objective_plain(), .options = {.alpha = 1}};
     return rt_step_create(&a->step, &what, a->step_params, o, a->pool);
 }
 

@@ -104,7 +104,7 @@ static rt_status say_how_to_continue(rt_cli *c) {
 
 /* Validation has the likelihood of labels, all alike. */
 static bool has_other_loss(const rt_cli *c) {
-    return (c->verb->bit == RT_VERB_DISTILL && strcmp(c->config.method, "labels") != 0) ||
+    return (c->verb->bit == RT_VERB_DISTILL && strcmp(c->config.method, rt_method_plain()->name) != 0) ||
            c->config.label_smoothing > 0 || strcmp(c->config.class_weights, "none") != 0;
 }
 

@@ -153,7 +153,8 @@ typedef struct rt_method {
 } rt_method;
 const rt_method *rt_method_find(const char *name); /* NULL if unknown */
 rt_status rt_method_unknown(const char *name) RT_MUST_CHECK;
-const rt_method *rt_method_plain(void); /* the first line: what a run without a teacher does */
+const rt_method *rt_method_plain(void);       /* the first line: what a run without a teacher does */
+const rt_objective *rt_objective_plain(void); /* and its objective */
 int rt_method_phases(const rt_method *m);
 const rt_method_phase *rt_method_last(const rt_method *m); /* the phase whose student is the result */
 int rt_method_count(void);

@@ -36,6 +36,10 @@ const rt_method *rt_method_plain(void) {
     return &methods[0];
 }
 
+const rt_objective *rt_objective_plain(void) {
+    return rt_objective_find(rt_method_last(rt_method_plain())->objective);
+}
+
 int rt_method_phases(const rt_method *m) {
     int n = 0;
     while (n < RT_PHASES_MAX && m->phase[n].student != NULL)

@@ -223,13 +223,14 @@ static void resolve_pictures(rt_trainer *t) {
  * rate unless the norm of gradients is clipped. */
 static void resolve_optimiser(rt_trainer *t, const rt_objective *o) {
     rt_config *c = &t->config;
+    rt_optim_rule rule;
     if (!t->data.regression)
         resolve_pictures(t);
     if (train_as_paper(c, &o->optimiser))
         return;
     if (t->data.regression)
         resolve_regression(t);
-    if (strcmp(c->optimiser, "sgd") != 0) {
+    if (!rt_optim_find(&rule, c->optimiser) || rule != RT_OPTIM_SGD) {
         if (!rt_config_is_set(c, "lr") && !(t->data.regression && !rt_config_is_set(c, "optimiser")))
             c->lr = 0.001;
     } else if (t->verb == RT_VERB_DISTILL && c->arch && !rt_arch_normalises(c->arch)) {
