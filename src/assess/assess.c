@@ -161,7 +161,7 @@ static rt_status open_for(rt_assess_call *s, const char *run, rt_split split) {
                            .skip_broken = o->skip_broken};
     rt_model *model = NULL;
     rt_data_like like;
-    if (rt_str_starts(o->data, "images:") || rt_str_starts(o->data, "csv:")) {
+    if (rt_source_like(o->data)) {
         RT_TRY(rt_model_load(&model, run));
         like = rt_model_like(model);
         how.like = &like;

@@ -127,13 +127,16 @@ rt_status rt_average_refresh_bn(const rt_average *a, float *block, int64_t rows)
 rt_status rt_average_repair(const rt_average *a, float *block) RT_MUST_CHECK;
 
 /* ---- methods: average_methods.def ---- */
+typedef enum rt_chosen { RT_CHOSEN_NEVER, RT_CHOSEN_LABELS, RT_CHOSEN_OTHERS } rt_chosen;
 typedef struct rt_average_method {
     const char *name, *meaning;
+    rt_chosen chosen;                /* where no method is named */
     rt_status (*run)(rt_average *a); /* fills in out, aligned, perms, matrix, used */
 } rt_average_method;
 int rt_average_method_list(const rt_average_method **out);
 const rt_average_method *rt_average_method_find(const char *name); /* NULL if unknown */
-#define RT_AVERAGE_METHOD(id, name, meaning) rt_status rt_average_by_##id(rt_average *a) RT_MUST_CHECK;
+#define RT_AVERAGE_METHOD(id, name, chosen, meaning)                                                         \
+    rt_status rt_average_by_##id(rt_average *a) RT_MUST_CHECK;
 #include "average/average_methods.def"
 #undef RT_AVERAGE_METHOD
 

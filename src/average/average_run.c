@@ -15,7 +15,7 @@
 #include <string.h>
 
 static const rt_average_method methods[] = {
-#define RT_AVERAGE_METHOD(id, name, meaning) {name, meaning, rt_average_by_##id},
+#define RT_AVERAGE_METHOD(id, name, chosen, meaning) {name, meaning, RT_CHOSEN_##chosen, rt_average_by_##id},
 #include "average/average_methods.def"
 #undef RT_AVERAGE_METHOD
 };
@@ -194,11 +194,12 @@ rt_status rt_average_mend(rt_average *a) {
     return rt_average_refresh_bn(a, a->out, 0);
 }
 
-/* Nobody named a method: perm, where there are labels to learn from. */
+/* If no method is named. */
 static void choose_method(rt_average *a) {
     const bool learn = !a->regression && a->train.n > 0 && a->sym.bundles > 0;
-    if (!rt_config_is_set(a->c, "method"))
-        a->config.method = learn ? "perm" : "match";
+    for (int64_t i = 0; i < RT_COUNT(methods) && !rt_config_is_set(a->c, "method"); i++)
+        if (methods[i].chosen == (learn ? RT_CHOSEN_LABELS : RT_CHOSEN_OTHERS))
+            a->config.method = methods[i].name;
 }
 
 rt_status rt_average_run(const rt_config *c, const char *const *runs, int nruns, rt_pool *pool,

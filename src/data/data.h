@@ -232,7 +232,10 @@ void rt_part_free_copy(rt_part *p); /* and its labels and targets */
 
 typedef struct rt_source_info {
     const char *name, *form, *meaning;
+    bool like; /* rt_source_like */
 } rt_source_info;
 int rt_source_list(const rt_source_info **out); /* one line per kind of SPEC (sources.def) */
+/* Does what a model says decide how rows are read for it? Then rt_data_options.like is wanted. */
+bool rt_source_like(const char *spec);
 
 #endif

@@ -100,7 +100,7 @@ const char *rt_file_kind(const char *name);
 rt_status rt_dataset_open_spec(rt_dataset **out, const rt_spec *s, rt_data_options o) RT_MUST_CHECK;
 
 typedef rt_status (*rt_source_load)(rt_dataset *d, const rt_spec *s, rt_data_options o);
-#define RT_SOURCE(name, load, form, meaning)                                                                 \
+#define RT_SOURCE(name, load, like, form, meaning)                                                           \
     rt_status load(rt_dataset *d, const rt_spec *s, rt_data_options o) RT_MUST_CHECK;
 #include "data/sources.def"
 #undef RT_SOURCE

@@ -22,12 +22,12 @@
 #include <string.h>
 
 static const rt_source_info source_info[] = {
-#define RT_SOURCE(name, load, form, meaning) {name, form, meaning},
+#define RT_SOURCE(name, load, like, form, meaning) {name, form, meaning, like},
 #include "data/sources.def"
 #undef RT_SOURCE
 };
 static const rt_source_load source_load[] = {
-#define RT_SOURCE(name, load, form, meaning) load,
+#define RT_SOURCE(name, load, like, form, meaning) load,
 #include "data/sources.def"
 #undef RT_SOURCE
 };
@@ -36,6 +36,13 @@ enum { SOURCE_COUNT = sizeof source_info / sizeof *source_info, PIECE = 1024 /* 
 int rt_source_list(const rt_source_info **out) {
     *out = source_info;
     return SOURCE_COUNT;
+}
+
+bool rt_source_like(const char *spec) {
+    for (int i = 0; i < SOURCE_COUNT; i++)
+        if (rt_str_heads(spec, source_info[i].name))
+            return source_info[i].like;
+    return false;
 }
 
 /* A file is there, or meant, and its kind was left out: "table.csv,target=y". */
