@@ -212,6 +212,7 @@ rt_status rt_assess_shift(rt_subject *u, int i, rt_json *j) {
     RT_TRY(each_amount(u, shift, measure_amount, &t));
     snprintf(key, sizeof key, "shift:%s", shift->name);
     rt_json_object_begin(j, key);
+    rt_json_str(j, "unit", shift->unit);
     put_series(u, amount, &t.s, n, j);
     if (t.teacher)
         rt_put_array(j, "mutual_information_difference", t.difference, n, t.reason);

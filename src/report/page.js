@@ -14,9 +14,10 @@
     var m = r.metrics || {}, e = m.evaluation || {};
     return {i: i, name: r.name, metrics: m, evaluation: e, sets: e.sets || {}, curves: e.curves || {}, average: m.average, log: r.log || {}, shown: true};
   });
-  var MEASURES = ['confidence', 'entropy', 'mutual_information', 'expected_entropy', 'epkl', 'differential_entropy', 'total_variance', 'knowledge_variance', 'data_variance'];
-  var NAMES = {mutual_information: 'mutual information', expected_entropy: 'expected entropy', epkl: 'EPKL', nll: 'NLL', ece: 'ECE', brier: 'Brier score', rmse: 'RMSE', prr: 'PRR',
-               nll_calibrated: 'NLL at best T', ece_calibrated: 'ECE at best T', flops: 'FLOP', training_seconds: 'training time, s', infer_seconds: 'prediction time, s'};
+  /* The tables of the program: metrics by name, names of measures in their order, and those that are certainties. */
+  var METRICS = {}, MEASURES = data.measures.map(function (m) { return m.name; }), CERTAINTIES = data.measures.filter(function (m) { return m.certainty; }).map(function (m) { return m.name; });
+  var NAMES = {flops: 'FLOP', training_seconds: 'training time, s', infer_seconds: 'prediction time, s'};
+  data.metrics.forEach(function (m) { METRICS[m.name] = m; NAMES[m.name] = m.heading; });
 
   /* ---- small things ---- */
   function label(key) { return NAMES[key] || key.replace(/_/g, ' '); }
@@ -188,7 +189,7 @@
   var sections = {};
 
   sections.cost = function (id) {
-    var ys = ['accuracy', 'balanced_accuracy', 'rmse', 'nll', 'brier', 'ece', 'prr', 'interval_error'].filter(function (k) { return runs.some(function (r) { return isNumber(get(r.sets, ['test', k])); }); });
+    var ys = Object.keys(METRICS).filter(function (k) { return METRICS[k].better && runs.some(function (r) { return isNumber(get(r.sets, ['test', k])); }); });
     var xs = ['flops', 'parameters', 'training_seconds', 'infer_seconds'].filter(function (k) { return runs.some(function (r) { return isNumber(r.evaluation[k]) && r.evaluation[k] > 0; }); });
     if (!ys.length || !xs.length) return;
     choose(id, 'quality', ys);
@@ -300,9 +301,9 @@
     var kinds = unique([].concat.apply([], runs.map(function (r) { return Object.keys(r.curves.histogram || {}); })));
     var foreign = unique([].concat.apply([], runs.map(function (r) {
       return [].concat.apply([], kinds.map(function (k) { return Object.keys(get(r.curves, ['histogram', k]) || {}).filter(function (s) { return /^ood:/.test(s); }); })); })));
-    var order = ['entropy', 'mutual_information', 'expected_entropy', 'epkl', 'confidence', 'differential_entropy', 'total_variance', 'knowledge_variance', 'data_variance'], rank = function (k) { var i = order.indexOf(k); return i < 0 ? order.length : i; };
+    var rank = function (k) { return MEASURES.indexOf(k) + (CERTAINTIES.indexOf(k) < 0 ? 0 : MEASURES.length); };
     kinds.sort(function (a, b) { return rank(a) - rank(b); });
-    var name = function (k) { return k === 'confidence' ? '1 - confidence' : label(k); };
+    var name = function (k) { return (CERTAINTIES.indexOf(k) < 0 ? '' : '1 - ') + label(k); };
     choose(id, 'measure', kinds.map(function (k) { return [k, name(k)]; }));
     choose(id, 'against', foreign.map(function (s) { return [s, foreignName(s)]; }));
     choose(id, 'scale', ['linear', 'logarithmic']);
@@ -334,7 +335,7 @@
       });
       return config(out, axis('fraction rejected', {min: 0, max: 1}), axis('remaining errors / all rows', {beginAtZero: true}));
     }, '', [['by the chosen measure', 'solid'], ['random order, and oracle', 'dotted', 1]]);
-    var usual = known.filter(function (m) { return m === 'confidence' || m === 'entropy' || m === 'mutual_information'; });
+    var usual = known.filter(function (m) { return CERTAINTIES.indexOf(m) >= 0 || get(METRICS, [m, 'usual']); });
     runs.filter(has).forEach(function (r) {
       figure(id, r.name, function () {
         var c = r.curves.rejection, styles = [DASH.solid, DASH.dashed, DASH.dotted];
@@ -364,15 +365,16 @@
     var kinds = unique([].concat.apply([], runs.map(function (r) { return Object.keys(r.sets).filter(function (k) { return /^shift:/.test(k) || (k === 'corrupt' && r.sets.corrupt.severity); }); })));
     var table = function (r, kind) { return kind === 'corrupt' ? get(r.sets, ['corrupt', 'severity']) : r.sets[kind]; };
     choose(id, 'shift', kinds.map(function (k) { return [k, k === 'corrupt' ? 'corruptions' : k.replace(/^shift:/, '')]; }));
-    ['accuracy', 'rmse', 'nll', 'brier', 'ece', 'entropy', 'mutual_information', 'total_variance', 'knowledge_variance'].forEach(function (m) {
-      if (!runs.some(function (r) { return kinds.some(function (k) { return some(get(table(r, k), [m])); }); })) return;
+    Object.keys(METRICS).forEach(function (m) {
+      if (!METRICS[m].followed || !runs.some(function (r) { return kinds.some(function (k) { return some(get(table(r, k), [m])); }); })) return;
       figure(id, label(m), function () {
-        var kind = choices[id].shift;
-        return config(shown(function (r) { return some(get(table(r, kind), [m])); }).map(function (r) {
+        var kind = choices[id].shift, here = shown(function (r) { return some(get(table(r, kind), [m])); });
+        var unit = here.map(function (r) { return table(r, kind).unit; }).filter(Boolean)[0];
+        return config(here.map(function (r) {
           var t = table(r, kind), pts = points(t.severity, t[m]), clean = get(r.sets, ['test', m]);
           if (isNumber(clean) && pts.length && pts[0].x > 0) pts.unshift({x: 0, y: clean});
           return line(r, pts);
-        }), axis(kind === 'shift:rotate' ? 'rotation, degrees' : kind === 'shift:roll' ? 'shift, pixels' : 'severity'), axis(label(m), m === 'accuracy' ? {max: 1} : {}));
+        }), axis(kind === 'corrupt' ? 'severity' : kind.replace(/^shift:/, '') + (unit ? ', ' + unit : '')), axis(label(m), METRICS[m].better > 0 ? {max: 1} : {}));
       });
     });
   };

@@ -1,7 +1,8 @@
 /*
  * report_data.c - the JSON block that the page's script draws from: every run with its metrics and the columns of its log.
  *
- *     {"retort": "...", "runs": [{"name", "path", "metrics": {...}, "log": {"epoch": [...], "train_loss": [...], ...}}, ...]}
+ *     {"retort": "...", "metrics": [{"name", "heading", "better", "usual", "followed"}, ...] (metrics.def),
+ *      "measures": [{"name", "certainty"}, ...] (measures.def), "runs": [{"name", "path", "metrics": {...}, "log": {"epoch": [...], "train_loss": [...], ...}}, ...]}
  *
  * Values are written anew from what the strict reader understood, so nothing of a file is copied as bytes. Long arrays of numbers are thinned to
  * `limit` elements, i -> round(i (n - 1) / (limit - 1)): the choice depends on the length alone, so columns of one table stay in step. If the
@@ -9,6 +10,7 @@
  */
 #include "base/alloc.h"
 #include "base/json.h"
+#include "eval/eval.h"
 #include "report/report_int.h"
 #include <math.h>
 #include <string.h>
@@ -91,11 +93,40 @@ static void put_log(rt_json *j, const rt_report_log *log, int64_t limit) {
     rt_json_object_end(j);
 }
 
+/* What the script needs to know of the tables; a metric that both tasks have is there once. */
+static void put_tables(rt_json *j) {
+    const rt_metric_info *metric;
+    const rt_measure_info *measure;
+    const int metrics = rt_metric_list(&metric), measures = rt_measure_list(&measure);
+    rt_json_array_begin(j, "metrics");
+    for (int i = 0; i < metrics; i++) {
+        if (metric[i].regression && rt_metric_find(metric[i].name, false) >= 0)
+            continue;
+        rt_json_object_begin(j, NULL);
+        rt_json_str(j, "name", metric[i].name);
+        rt_json_str(j, "heading", metric[i].heading);
+        rt_json_i64(j, "better", metric[i].better);
+        rt_json_bool(j, "usual", metric[i].usual);
+        rt_json_bool(j, "followed", metric[i].followed);
+        rt_json_object_end(j);
+    }
+    rt_json_array_end(j);
+    rt_json_array_begin(j, "measures");
+    for (int i = 0; i < measures; i++) {
+        rt_json_object_begin(j, NULL);
+        rt_json_str(j, "name", measure[i].name);
+        rt_json_bool(j, "certainty", measure[i].certainty);
+        rt_json_object_end(j);
+    }
+    rt_json_array_end(j);
+}
+
 static rt_status put_all(const rt_report *p, rt_str *out, int64_t limit) {
     rt_json j;
     rt_json_init(&j, out, false);
     rt_json_object_begin(&j, NULL);
     rt_json_str(&j, "retort", RT_VERSION);
+    put_tables(&j);
     rt_json_array_begin(&j, "runs");
     for (int i = 0; i < p->n; i++) {
         const rt_report_run *r = &p->runs[i];

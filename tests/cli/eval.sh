@@ -131,7 +131,7 @@ END
     check "JSON of corruptions" has out runs/0/sets/corrupt/accuracy_corrupted runs/0/sets/corrupt/nll_corrupted runs/0/sets/corrupt/brier_corrupted \
         runs/0/sets/corrupt/ece_corrupted runs/0/sets/corrupt/nll_calibrated_corrupted runs/0/sets/corrupt/ece_calibrated_corrupted \
         runs/0/sets/corrupt/severity/accuracy/4 runs/0/sets/corrupt/types/fog/severity/4 runs/0/sets/corrupt/types/gaussian_noise/ece/4
-    check "JSON of shifts" has out runs/0/sets/shift:rotate/severity/11 runs/0/sets/shift:rotate/mutual_information/11 runs/0/sets/shift:roll/nll/1
+    check "JSON of shifts" has out runs/0/sets/shift:rotate/unit runs/0/sets/shift:rotate/severity/11 runs/0/sets/shift:rotate/mutual_information/11 runs/0/sets/shift:roll/nll/1
     check "a sheet of the least certain" has pics/metrics.json evaluation/pictures/least_certain/file evaluation/pictures/least_certain/items/0/confidence
     check "as a picture" test -s pics/pictures/least-certain.png
     run eval pics $images --corrupt fogg

@@ -116,13 +116,14 @@ def evaluation(name, q, rng):
         if members > 1:
             hist["mutual_information"]["ood:" + ood] = histogram(rng, mi_edges, 10000, 0.25 + 0.1 * k + mi, 0.2)
     curves["histogram"] = hist
-    for kind, severities in [("rotate", [15, 30, 45, 60, 75, 90]), ("roll", [2, 4, 6, 8, 10, 12, 14])]:
+    for kind, unit, severities in [("rotate", "degrees", [15, 30, 45, 60, 75, 90]), ("roll", "pixels", [2, 4, 6, 8, 10, 12, 14])]:
         t = [s / severities[-1] for s in severities]
-        sets["shift:" + kind] = {"severity": severities, "accuracy": sigs([acc - (acc - 0.18) * x**0.8 * q["fragile"] for x in t]),
+        sets["shift:" + kind] = {"unit": unit, "severity": severities, "accuracy": sigs([acc - (acc - 0.18) * x**0.8 * q["fragile"] for x in t]),
                                  "nll": sigs([nll + 3.2 * x * q["fragile"] for x in t]), "brier": sigs([1.4 * err + 0.7 * x for x in t]),
                                  "ece": sigs([ece + 0.4 * x * q["fragile"] ** 2 for x in t]), "entropy": sigs([2.2 * err + 0.8 * x / q["fragile"] for x in t]),
+                                 "nll_calibrated": sigs([0.9 * nll + 2.6 * x * q["fragile"] for x in t]), "ece_calibrated": sigs([0.4 * ece + 0.3 * x * q["fragile"] ** 2 for x in t]),
                                  "mutual_information": sigs([mi + 0.3 * x / q["fragile"] for x in t]) if members > 1 else [None for _ in t]}
-        sets["shift:" + kind]["mean"] = {m: sigs([sum(v) / len(v)])[0] for m, v in sets["shift:" + kind].items() if m != "severity" and None not in v}
+        sets["shift:" + kind]["mean"] = {m: sigs([sum(v) / len(v)])[0] for m, v in sets["shift:" + kind].items() if m not in ("unit", "severity") and None not in v}
     types = {}
     for i, kind in enumerate(TYPES):
         hard = 0.35 + 0.5 * rng()

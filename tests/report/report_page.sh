@@ -16,6 +16,7 @@ check "nothing is loaded from elsewhere" sh -c '! grep -qE "<(script|link|img|if
 check "pictures are inside" test "$(grep -o 'data:image/png;base64,' all.html | wc -l)" -eq 10
 check "below 5 MB" test "$(wc -c <all.html)" -lt 5000000
 
+check "the script has the tables of the program" sh -c 'grep -q "\"name\":\"ece_calibrated\",\"heading\":\"ECE at best T\",\"better\":-1" all.html && grep -q "\"name\":\"confidence\",\"certainty\":true" all.html'
 check "a column says by which measure" grep -q 'AUROC digits by entropy' all.html
 check "a matrix for every run that has one" test "$(grep -o 'class="confusion"' all.html | wc -l)" -eq 3
 run report "$runs/teacher" "$runs/latent-be" "$runs/hydra" --out three.html
