@@ -14,6 +14,7 @@ rt_onnx_val rt_onnx_network(rt_onnx *o, const rt_model *m, rt_onnx_val x, bool f
  * raw: without the decision of `calibrate`. */
 rt_status rt_onnx_answers(rt_onnx *o, const rt_model *m, rt_onnx_val z, const char *chosen, bool raw,
                           rt_str *list) RT_MUST_CHECK;
+const char *rt_onnx_answer(int i); /* names of the table of answers; NULL: no more */
 /* Mean and variance (members, N) of a transformed target become those of the target itself; and u (N) such a target. */
 void rt_onnx_warp_moments(rt_onnx *o, const rt_warp *w, int members, rt_onnx_val *mean,
                           rt_onnx_val *variance);

@@ -439,6 +439,10 @@ static const answer k_answers[] = {
     {"reject", REJECTS, RT_ONNX_BOOL, 0, put_reject},
 };
 
+const char *rt_onnx_answer(int i) {
+    return i < (int)RT_COUNT(k_answers) ? k_answers[i].name : NULL;
+}
+
 /* The answer that a measure of uncertainty is. */
 static const struct {
     const char *measure;

@@ -5,6 +5,8 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "config/config.h"
+#include "eval/eval.h"
+#include "export/export_int.h"
 #include "support/check.h"
 #include "support/root.h"
 
@@ -108,6 +110,43 @@ static void test_table(void **state) {
                 assert_string_not_equal(p[i].alias, p[k].alias);
         }
     }
+}
+
+static const rt_param_info *param(const char *key) {
+    const rt_param_info *p;
+    const int n = rt_config_list(&p);
+    for (int i = 0; i < n; i++)
+        if (strcmp(p[i].key, key) == 0)
+            return &p[i];
+    fail_msg("no parameter %s", key);
+    return NULL;
+}
+
+static int words(const char *list, const char *between, const char *word) {
+    int n = 0;
+    for (const char *s = list; *s; s += strspn(s, between)) {
+        const size_t len = strcspn(s, between);
+        n += word == NULL || (strlen(word) == len && memcmp(s, word, len) == 0);
+        s += len;
+    }
+    return n;
+}
+
+/* Lists that a line of params.def repeats, from tables that it may not see. */
+static void test_lists(void **state) {
+    (void)state;
+    const rt_measure_info *measure;
+    const int n = rt_measure_list(&measure);
+    const char *choices = param("measure")->choices;
+    assert_int_equal(words(choices, "|", NULL), n);
+    for (int i = 0; i < n; i++)
+        if (words(choices, "|", measure[i].name) != 1)
+            fail_msg("--measure: %s is missing", measure[i].name);
+#if RT_WITH_ONNX
+    for (int i = 0; rt_onnx_answer(i); i++)
+        if (words(param("outputs")->help, " ,;:", rt_onnx_answer(i)) < 1)
+            fail_msg("--outputs: %s is missing", rt_onnx_answer(i));
+#endif
 }
 
 static void test_yaml(void **state) {
@@ -232,7 +271,7 @@ int main(void) {
         cmocka_unit_test(test_values),       cmocka_unit_test(test_defaults_and_aliases),
         cmocka_unit_test(test_table),        cmocka_unit_test(test_yaml),
         cmocka_unit_test(test_flags_win),    cmocka_unit_test(test_round_trip),
-        cmocka_unit_test(test_missing_file),
+        cmocka_unit_test(test_missing_file), cmocka_unit_test(test_lists),
     };
     return cmocka_run_group_tests(tests, make_root, remove_root);
 }
