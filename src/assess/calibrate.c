@@ -336,10 +336,9 @@ void rt_calibration_write(const rt_calibration *c, rt_json *j) {
         rt_json_i64(j, "temperature_rows", c->fit_rows);
     }
     if (d->measure >= 0) {
-        const bool confidence = strcmp(all[d->measure].name, "confidence") == 0;
         rt_json_object_begin(j, "reject");
         rt_json_str(j, "measure", all[d->measure].name);
-        rt_json_f64(j, "threshold", confidence ? 1 - d->threshold : d->threshold);
+        rt_json_f64(j, "threshold", rt_measure_shown(d->measure, d->threshold));
         rt_json_str(j, "rule", c->rule);
         rt_json_f64(j, "coverage", c->coverage);
         rt_json_f64_or(j, "risk", c->risk, "regression");
