@@ -90,12 +90,14 @@ void rt_assessment_write(const rt_assessment *a, rt_json *j, const char *key, bo
 /* Puts the whole assessment into metrics.json of its run, under "evaluation"; the other keys stay as they are,
  * byte by byte. Runs that are files are left alone. */
 rt_status rt_assessment_save(const rt_assessment *a) RT_MUST_CHECK;
+/* Each of n: all are tried, since evaluating took long, and the first failure is told. */
+rt_status rt_assess_save(rt_assessment *const *a, int n) RT_MUST_CHECK;
 /* `text` (an object; NULL or empty: {}) with the member `key` replaced or appended, the rest byte by byte. */
 rt_status rt_metrics_merge(const char *text, size_t n, const char *name, const char *key, const char *value,
                            rt_str *out) RT_MUST_CHECK;
 
 /* ---- requirements: "ece<0.03", "ood:digits.auroc.entropy >= 0.9" ---- */
-enum { RT_METRIC_PATH = 96 };
+enum { RT_METRIC_PATH = 96, RT_REQUIREMENTS_MAX = 64 };
 /* The first n characters of `word` as the path of a number; the heading of a column ("acc") stands for its metric. A name
  * that is almost a metric's is refused. */
 rt_status rt_metric_path(char path[RT_METRIC_PATH], const char *word, size_t n, const char *flag) RT_MUST_CHECK;
@@ -106,10 +108,18 @@ typedef struct rt_requirement {
     rt_require_op op;
     double bound;
 } rt_requirement;
+typedef struct rt_requirements {
+    rt_requirement at[RT_REQUIREMENTS_MAX];
+    int n;
+} rt_requirements;
 rt_status rt_requirement_parse(rt_requirement *out, const char *text) RT_MUST_CHECK;
 /* Appends a line for each that a run does not meet; RT_E_USAGE when a run has no such number. */
 rt_status rt_requirement_check(const rt_requirement *r, const rt_assessment *a, rt_str *failures,
                                int *failed) RT_MUST_CHECK;
+/* A line break between two; NULL: none. */
+rt_status rt_requirements_parse(rt_requirements *out, const char *list) RT_MUST_CHECK;
+/* Of all n runs; RT_E_GATE names every number that falls short. */
+rt_status rt_requirements_check(const rt_requirements *r, rt_assessment *const *a, int n) RT_MUST_CHECK;
 
 /* ---- tables of several assessments ---- */
 typedef enum rt_table_format {
@@ -129,5 +139,10 @@ typedef struct rt_table_options {
 /* Refuses columns that no run has. */
 rt_status rt_assess_tables(rt_assessment *const *a, int n, const rt_table_options *o,
                            rt_str *out) RT_MUST_CHECK;
+
+/* ---- --out FILE: tables, or the object of --json; the name says which (assess_file.c) ---- */
+rt_status rt_assess_file_check(const char *path) RT_MUST_CHECK; /* before anything is evaluated; or NULL */
+rt_status rt_assess_file_write(const char *path, rt_assessment *const *a, int n,
+                               const rt_config *c) RT_MUST_CHECK;
 
 #endif

@@ -103,3 +103,33 @@ rt_status rt_requirement_check(const rt_requirement *r, const rt_assessment *a, 
     ++*failed;
     return rt_str_status(failures);
 }
+
+rt_status rt_requirements_parse(rt_requirements *out, const char *list) {
+    out->n = 0;
+    for (const char *s = list; s;) {
+        const size_t n = strcspn(s, "\n");
+        char text[256];
+        RT_FAIL_IF(n >= sizeof text, RT_E_USAGE, "--require: longer than %d characters",
+                   (int)sizeof text - 1);
+        RT_FAIL_IF(out->n >= RT_REQUIREMENTS_MAX, RT_E_USAGE, "--require: more than %d", RT_REQUIREMENTS_MAX);
+        memcpy(text, s, n);
+        text[n] = 0;
+        RT_TRY(rt_requirement_parse(&out->at[out->n++], text));
+        s = s[n] ? s + n + 1 : NULL;
+    }
+    return RT_OK;
+}
+
+rt_status rt_requirements_check(const rt_requirements *r, rt_assessment *const *a, int n) {
+    rt_str failures;
+    int failed = 0;
+    rt_status st = RT_OK;
+    rt_str_init(&failures);
+    for (int k = 0; k < r->n && st == RT_OK; k++)
+        for (int i = 0; i < n && st == RT_OK; i++)
+            st = rt_requirement_check(&r->at[k], a[i], &failures, &failed);
+    if (st == RT_OK && failed > 0)
+        st = rt_error_set(RT_E_GATE, __FILE__, __LINE__, "not met: %s", rt_str_text(&failures));
+    rt_str_deinit(&failures);
+    return st;
+}

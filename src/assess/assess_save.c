@@ -187,3 +187,26 @@ done:
     rt_free(dir);
     return st;
 }
+
+rt_status rt_assess_save(rt_assessment *const *a, int n) {
+    rt_error first = {.code = RT_OK};
+    const char *run = NULL;
+    int lost = 0;
+    for (int i = 0; i < n; i++) {
+        if (rt_assessment_save(a[i]) == RT_OK)
+            continue;
+        if (lost++ == 0) {
+            rt_error_save(&first);
+            run = a[i]->info.run;
+        }
+    }
+    if (lost == 0)
+        return RT_OK;
+    rt_error_restore(&first);
+    const rt_status code = first.code == RT_E_INPUT ? RT_E_FAILED : first.code;
+    if (lost > 1)
+        return rt_error_prefix(
+            code, "the evaluation of %.200s, and of %d more, is not stored (--no-save: not wanted)", run,
+            lost - 1);
+    return rt_error_prefix(code, "the evaluation of %.200s is not stored (--no-save: not wanted)", run);
+}
