@@ -143,9 +143,10 @@ typedef struct rt_session rt_session;
 RT_API rt_status rt_session_create(rt_session **out, const rt_model *m, int64_t rows) RT_CHECKED;
 RT_API void rt_session_destroy(rt_session **s);
 /* x: (rows, rt_model_row), finite: pixels in [0, 1] by planes, or features as they are; 1 to as many rows as the
- * session was made for. RT_E_NUMERIC: an answer is not finite. */
+ * session was made for. RT_E_NUMERIC: an answer to one of them is not finite. */
 RT_API rt_status rt_session_run(rt_session *s, const float *x, int64_t rows, const rt_prediction *out) RT_CHECKED;
-/* The same for any number of rows, by several threads (0: one per core). Since 0.2. */
+/* The same for any number of rows, by several threads (0: one per core). They are answered in pieces: a call that
+ * fails with RT_E_NUMERIC, which names the row, may have written answers to rows before it. Since 0.2. */
 RT_API rt_status rt_model_run(const rt_model *m, const float *x, int64_t rows, const rt_prediction *out,
                               int threads) RT_CHECKED;
 

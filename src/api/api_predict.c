@@ -135,16 +135,28 @@ static void give_classes(const rt_row *row, const rt_decision *d, int64_t r, con
         out->set[r * k + c] = rt_decision_contains(d, row, c);
 }
 
-/* Answers to `rows` rows from row `first` on, whose raw outputs are y. */
+/* Can it be read? Cheaper than reading it. */
+static bool is_readable(rt_row *row, const float *y, int64_t n) {
+    if (row->how.kind == RT_OUTPUT_GAUSSIAN)
+        return rt_row_read(row, y);
+    for (int64_t i = 0; i < n; i++)
+        if (!isfinite(y[i]))
+            return false;
+    return true;
+}
+
+/* Answers to `rows` rows from row `first` on, whose raw outputs are y: to all of them or none. */
 static rt_status give(const rt_model *m, rt_row *row, const float *y, int64_t first, int64_t rows,
                       const rt_prediction *out) {
     const rt_decision *d = rt_model_decision(m);
     const int64_t each = row->how.m * row->how.k;
+    for (int64_t i = 0; i < rows; i++)
+        RT_FAIL_IF(!is_readable(row, y + i * each, each), RT_E_NUMERIC,
+                   "the prediction of row %lld is not finite", (long long)(first + i));
     if (out->logits != NULL)
         memcpy(out->logits + first * each, y, (size_t)(rows * each) * sizeof *y);
     for (int64_t i = 0; i < rows; i++) {
-        RT_FAIL_IF(!rt_row_read(row, y + i * each), RT_E_NUMERIC, "the prediction of row %lld is not finite",
-                   (long long)(first + i));
+        (void)rt_row_read(row, y + i * each);
         if (row->how.kind == RT_OUTPUT_GAUSSIAN)
             give_numbers(row, d, first + i, out);
         else

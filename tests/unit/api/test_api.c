@@ -436,6 +436,16 @@ static void test_every_verb(void **state) {
     REFUSED(rt_model_run(m, rows, 1, &all, -1));
     REFUSED(rt_model_run(NULL, rows, 1, &all, 1));
     rt_session_destroy(&one);
+    /* an answer that is not finite leaves all rows unwritten */
+    const float huge[2 * FEATURES] = {0, 0, 0, 3e38f, -3e38f, 3e38f};
+    float raw[8] = {7}, q[4] = {7};
+    assert_int_equal(rt_session_create(&one, m, 2), RT_OK);
+    const rt_prediction some = {.size = sizeof some, .probs = q, .logits = raw};
+    assert_int_equal(rt_session_run(one, huge, 2, &some), RT_E_NUMERIC);
+    assert_non_null(strstr(rt_error_text(), "row 1"));
+    assert_true(raw[0] == 7 && raw[1] == 0 && q[0] == 7 && q[1] == 0);
+    assert_int_equal(rt_session_run(one, huge, 1, &some), RT_OK);
+    rt_session_destroy(&one);
     rt_model_destroy(&m);
 }
 
