@@ -17,11 +17,12 @@ example=$RT_SOURCE_DIR/examples/predict.c
 # shellcheck disable=SC2046
 {
 check "the example links to the shared library" cc -std=c11 "$example" $(pc --cflags --libs) -o shared
+check "and as C++" g++ -x c++ -Wall -Wextra -Werror "$example" $(pc --cflags --libs) -o shared_cxx
 mkdir archive && cp "$lib/libretort.a" archive
 check "and, with pkg-config --static, to the archive alone" cc -std=c11 "$example" -Larchive $(pc --static --cflags --libs | sed "s|-L$lib||") -o static
 }
 check "an ensemble to ask" "$RETORT" train --data spiral:n=50 --arch mlp:8 --members 2 --epochs 2 --out run --quiet
-for kind in shared static; do
+for kind in shared shared_cxx static; do
     echo "100 -20" | ./$kind run >answer.$kind
     check "the $kind one answers" grep -q entropy answer.$kind
 done
@@ -37,7 +38,7 @@ check "distilling from stored answers compiles as C" cc -std=c11 -Wall -Wextra -
 check "and as C++" g++ -x c++ -Wall -Wextra -Werror "$RT_SOURCE_DIR/examples/distill_stored.c" $(pc --cflags --libs) -lm -o stored_cxx
 }
 check "the student knows where its teachers disagree" sh -c 'mkdir kept kept2 && ./stored kept >said && grep -q "at the second: yes" said && ./stored_cxx kept2 | cmp - said'
-check "both alike" cmp answer.shared answer.static
+check "all alike" sh -c 'cmp answer.shared answer.static && cmp answer.shared answer.shared_cxx'
 cat >CMakeLists.txt <<'END'
 cmake_minimum_required(VERSION 3.18)
 project(client LANGUAGES C CXX)
@@ -63,4 +64,8 @@ check "and builds with it, in C and C++" cmake --build by-cmake
 for client in client client_static client_cxx; do
     check "$client runs" test "$(by-cmake/$client)" = "$version"
 done
+cmake -S . -B no-pkg-config -Dretort_DIR="$lib/cmake/retort" -DCMAKE_DISABLE_FIND_PACKAGE_PkgConfig=ON >said 2>&1
+check "without pkg-config, who links to the archive is told" grep -q static_needs_pkg-config said
+sed -i '/static/d' CMakeLists.txt
+check "and the shared library needs none" cmake -S . -B no-pkg-config
 finish
