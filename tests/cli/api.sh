@@ -19,6 +19,8 @@ fi
 grep -oE '\brt_[a-z_]+\(' "$header" | tr -d '(' | sort -u >declared
 nm -D --defined-only "$build/libretort.so" | awk '$2 == "T" { sub(/@.*/, "", $3); print $3 }' | sort -u >exported
 check "the library exports what the header declares, and nothing else" diff declared exported
+grep -oE '\brt_[a-z_]+' "$RT_SOURCE_DIR/tests/unit/api/test_api.c" | sort -u | comm -23 exported - >untested
+check "every function is called by tests/unit/api/test_api.c" test ! -s untested
 nm -D --undefined-only "$build/libretort.so" | awk '{ sub(/@.*/, "", $2); print $2 }' | grep -xE 'exit|_exit|abort|printf|puts|putchar|__assert_fail' >forbidden
 check "the library neither prints, exits nor aborts" test ! -s forbidden
 check "a tiny ensemble" "$RETORT" train --data spiral:n=50 --arch mlp:8 --members 2 --epochs 2 --out run --quiet
