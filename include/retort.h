@@ -158,11 +158,12 @@ typedef struct rt_arrays {
     const float *x;
     const int32_t *label; /* classification: 0 to classes - 1 */
     const float *target;  /* regression */
+    const void *reserved[4]; /* NULL */
 } rt_arrays;
 
 /* A data set that the settings of a call name "data=memory:NAME" (or ood, aux: any key that takes a SPEC). Without
  * test rows a tenth of the training rows, of each class the same share, is held out for testing; test=0 behind the
- * name ("memory:NAME,test=0") keeps all. */
+ * name ("memory:NAME,test=0") keeps all. The sets of one call are all of one size. */
 typedef struct rt_memory {
     size_t size; /* sizeof(rt_memory) */
     const char *name;
@@ -201,7 +202,8 @@ typedef struct rt_job {
 } rt_job;
 #define RT_JOB_INIT {sizeof(rt_job), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 #define RT_MEMORY_INIT                                                                                       \
-    {sizeof(rt_memory), 0, RT_TASK_CLASSIFICATION, 0, {0, 0, 0}, 0, 0, {0, 0, 0, 0}, {0, 0, 0, 0}}
+    {sizeof(rt_memory), 0, RT_TASK_CLASSIFICATION, 0, {0, 0, 0}, 0, 0, {0, 0, 0, 0, {0, 0, 0, 0}},            \
+     {0, 0, 0, 0, {0, 0, 0, 0}}}
 
 /*
  * What `retort VERB` does: "train", "distill", "average", "eval", "calibrate", "report", "export". A run that was
@@ -220,12 +222,14 @@ RT_API rt_status rt_distill(const char *const *settings, int n, const volatile i
 /* ---- settings ---- */
 
 typedef struct rt_setting {
+    size_t size; /* sizeof(rt_setting) */
     const char *key, *kind; /* kind: "text", "integer", "number", "boolean", "choice", "list" */
     const char *value;      /* default as text; NULL: none */
     double lowest, highest; /* of numbers */
     const char *choices;    /* "sgd|adam|adamw", or NULL */
     const char *help;
 } rt_setting;
+#define RT_SETTING_INIT {sizeof(rt_setting), 0, 0, 0, 0, 0, 0, 0}
 /* The settings of a verb, 0 to rt_setting_count - 1; the texts are static. An unknown verb has -1. Since 0.2. */
 RT_API int rt_setting_count(const char *verb);
 RT_API rt_status rt_setting_get(const char *verb, int i, rt_setting *out) RT_CHECKED;

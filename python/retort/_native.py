@@ -39,7 +39,8 @@ class Prediction(c.Structure):
 
 
 class Arrays(c.Structure):
-    _fields_ = [("rows", c.c_int64), ("x", c.c_void_p), ("label", c.c_void_p), ("target", c.c_void_p)]
+    _fields_ = [("rows", c.c_int64), ("x", c.c_void_p), ("label", c.c_void_p), ("target", c.c_void_p),
+                ("reserved", c.c_void_p * 4)]
 
 
 class Memory(c.Structure):
@@ -71,8 +72,8 @@ class Job(c.Structure):
 
 class Setting(c.Structure):
     _fields_ = [
-        ("key", c.c_char_p), ("kind", c.c_char_p), ("value", c.c_char_p), ("lowest", c.c_double), ("highest", c.c_double),
-        ("choices", c.c_char_p), ("help", c.c_char_p),
+        ("size", c.c_size_t), ("key", c.c_char_p), ("kind", c.c_char_p), ("value", c.c_char_p), ("lowest", c.c_double),
+        ("highest", c.c_double), ("choices", c.c_char_p), ("help", c.c_char_p),
     ]
 
 

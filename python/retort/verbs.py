@@ -78,7 +78,7 @@ def settings(verb: str) -> Dict[str, Dict[str, Any]]:
         raise_for(20, error_text())
     out: Dict[str, Dict[str, Any]] = {}
     for i in range(n):
-        s = Setting()
+        s = Setting(size=c.sizeof(Setting))
         call(lib.rt_setting_get, verb.encode(), i, c.byref(s))
         out[s.key.decode().replace("-", "_")] = {"kind": s.kind.decode(), "default": _text(s.value), "lowest": s.lowest,
                                                  "highest": s.highest, "choices": _text(s.choices), "help": _text(s.help)}

@@ -16,14 +16,16 @@
 
 typedef struct call {
     rt_config config;
-    const rt_job *job;
+    rt_job job;
+    rt_memory *memory; /* (job.nmemory) */
     rt_pool *pool;
+    double started;
 } call;
 
 _Static_assert(sizeof(sig_atomic_t) == sizeof(int), "the flag of a signal handler is an int");
 
 static const volatile sig_atomic_t *stop_of(const call *c) {
-    return (const volatile sig_atomic_t *)c->job->stop;
+    return (const volatile sig_atomic_t *)c->job.stop;
 }
 
 static rt_status need(const char *key, const char *value) {
@@ -32,10 +34,10 @@ static rt_status need(const char *key, const char *value) {
 }
 
 static rt_status need_words(const call *c, int least, int most, const char *what) {
-    RT_FAIL_IF(c->job->nwords < least || c->job->nwords > most, RT_E_USAGE, "%d words, wanted %d to %d %s",
-               c->job->nwords, least, most, what);
-    for (int i = 0; i < c->job->nwords; i++)
-        RT_FAIL_IF(c->job->words == NULL || c->job->words[i] == NULL, RT_E_USAGE, "word %d is NULL", i);
+    RT_FAIL_IF(c->job.nwords < least || c->job.nwords > most, RT_E_USAGE, "%d words, wanted %d to %d %s",
+               c->job.nwords, least, most, what);
+    for (int i = 0; i < c->job.nwords; i++)
+        RT_FAIL_IF(c->job.words == NULL || c->job.words[i] == NULL, RT_E_USAGE, "word %d is NULL", i);
     return RT_OK;
 }
 
@@ -49,7 +51,7 @@ typedef rt_status (*training)(const rt_config *c, const rt_train_hooks *hooks, r
 
 static rt_status train_by(call *c, rt_json *j, training run) {
     rt_train_result r;
-    const rt_train_hooks hooks = {.progress = c->job->progress, .user = c->job->user, .stop = stop_of(c)};
+    const rt_train_hooks hooks = {.progress = c->job.progress, .user = c->job.user, .stop = stop_of(c)};
     RT_TRY(no_words(c));
     RT_TRY(run(&c->config, &hooks, &r));
     rt_train_result_write(&r, c->config.out, j);
@@ -69,7 +71,7 @@ static rt_status do_average(call *c, rt_json *j) {
     RT_TRY(need_words(c, 1, 64, "runs"));
     RT_TRY(need("data", c->config.data));
     RT_TRY(need("out", c->config.out));
-    RT_TRY(rt_average_run(&c->config, c->job->words, c->job->nwords, c->pool,
+    RT_TRY(rt_average_run(&c->config, c->job.words, c->job.nwords, c->pool,
                           &(rt_average_hooks){.stop = stop_of(c)}, &r));
     rt_average_result_write(&r, c->config.out, j);
     return RT_OK;
@@ -83,7 +85,7 @@ static rt_status save_all(rt_assessment **runs, int n) {
 
 static rt_status do_eval(call *c, rt_json *j) {
     rt_assessment **runs = NULL;
-    const int n = c->job->nwords;
+    const int n = c->job.nwords;
     rt_status st;
     RT_TRY(need_words(c, 1, 64, "runs"));
     RT_TRY(need("data", c->config.data));
@@ -91,7 +93,7 @@ static rt_status do_eval(call *c, rt_json *j) {
     rt_assess_options o = rt_assess_options_of(&c->config);
     o.stop = stop_of(c);
     o.command = "rt_job_run(\"eval\")";
-    RT_TRY_GOTO(rt_assess_run(&o, c->job->words, n, c->pool, runs));
+    RT_TRY_GOTO(rt_assess_run(&o, c->job.words, n, c->pool, runs));
     if (c->config.save)
         RT_TRY_GOTO(save_all(runs, n));
     rt_assess_write(runs, n, c->config.data, j);
@@ -106,7 +108,7 @@ static rt_status do_calibrate(call *c, rt_json *j) {
     rt_calibration k;
     RT_TRY(need_words(c, 1, 1, "run"));
     rt_calibrate_options o = rt_calibrate_options_of(&c->config);
-    o.run = c->job->words[0];
+    o.run = c->job.words[0];
     o.pool = c->pool;
     o.stop = stop_of(c);
     const rt_status st = rt_calibrate(&k, &o);
@@ -120,8 +122,8 @@ static rt_status do_report(call *c, rt_json *j) {
     rt_report_result r;
     const char *out = c->config.out ? c->config.out : "report.html";
     RT_TRY(need_words(c, 1, 64, "runs"));
-    const rt_status st = rt_report_write(out, &r, c->job->words, c->job->nwords,
-                                         (rt_report_options){.title = c->config.title});
+    const rt_status st =
+        rt_report_write(out, &r, c->job.words, c->job.nwords, (rt_report_options){.title = c->config.title});
     if (st == RT_OK)
         rt_report_result_write(&r, out, j);
     rt_report_result_deinit(&r);
@@ -134,10 +136,10 @@ static rt_status do_export(call *c, rt_json *j) {
     rt_status st;
     RT_TRY(need_words(c, 1, 1, "run"));
     RT_TRY(need("out", c->config.out));
-    RT_TRY_GOTO(rt_model_load(&m, c->job->words[0]));
+    RT_TRY_GOTO(rt_model_load(&m, c->job.words[0]));
     rt_export_options o = rt_export_options_of(&c->config);
     o.pool = c->pool;
-    RT_TRY_GOTO(rt_export_run(m, c->job->words[0], &o, &r));
+    RT_TRY_GOTO(rt_export_run(m, c->job.words[0], &o, &r));
     rt_export_result_write(&r, c->config.out, j);
 done:
     rt_export_result_deinit(&r);
@@ -193,8 +195,7 @@ rt_status rt_api_settings(rt_config *c, unsigned verb, const char *const *settin
 }
 
 static rt_status run_verb(call *c, int at, rt_str *json) {
-    const rt_job *job = c->job;
-    const double started = rt_time_now();
+    const rt_job *job = &c->job;
     rt_json j;
     RT_TRY(rt_api_settings(&c->config, k_verbs[at].bit, job->settings, job->nsettings));
     RT_TRY(rt_pool_create(&c->pool, c->config.threads > 0 ? (int)c->config.threads : rt_cpu_count()));
@@ -202,9 +203,38 @@ static rt_status run_verb(call *c, int at, rt_str *json) {
     rt_json_object_begin(&j, NULL);
     rt_json_str(&j, "retort", RT_VERSION);
     RT_TRY(k_verbs[at].run(c, &j));
-    rt_json_f64(&j, "seconds", rt_time_now() - started);
+    rt_json_f64(&j, "seconds", rt_time_now() - c->started);
     rt_json_object_end(&j);
-    return rt_str_status(json);
+    RT_TRY(rt_str_status(json));
+    if (job->json != NULL && (*job->json = rt_strdup(rt_str_text(json))) == NULL)
+        return RT_E_MEMORY;
+    return RT_OK;
+}
+
+/* Data sets of another header, in which each ends earlier or later: the first one's size is the step between them. */
+static rt_status widen_memory(call *c) {
+    const rt_job *job = &c->job;
+    const size_t least = offsetof(rt_memory, test) + sizeof(rt_arrays);
+    RT_FAIL_IF(job->nmemory < 0 || (job->nmemory > 0 && job->memory == NULL), RT_E_USAGE,
+               "job: %d data sets that are not there", job->nmemory);
+    if (job->nmemory == 0)
+        return RT_OK;
+    const size_t step = job->memory[0].size;
+    RT_FAIL_IF(step < least || step > 4096 || step % _Alignof(rt_memory) != 0, RT_E_USAGE,
+               "data set 0: size %zu; initialise it with RT_MEMORY_INIT", step);
+    RT_TRY(rt_calloc(&c->memory, (size_t)job->nmemory, sizeof *c->memory));
+    for (int i = 0; i < job->nmemory; i++) {
+        const char *from = (const char *)job->memory + (size_t)i * step;
+        rt_memory *m = &c->memory[i];
+        memcpy(m, from, RT_MIN(step, sizeof *m));
+        RT_FAIL_IF(m->size != step, RT_E_USAGE,
+                   "data set %d: size %zu, the first has %zu; initialise all with RT_MEMORY_INIT", i, m->size,
+                   step);
+        for (int k = 0; k < RT_COUNT(m->train.reserved); k++)
+            RT_FAIL_IF(m->train.reserved[k] != NULL || m->test.reserved[k] != NULL, RT_E_USAGE,
+                       "data set %d: what is reserved is not NULL", i);
+    }
+    return RT_OK;
 }
 
 /* A job of an older header, which ends earlier. */
@@ -212,35 +242,28 @@ static rt_status widen(rt_job *to, const rt_job *from) {
     RT_FAIL_IF(from == NULL, RT_E_USAGE, "no job");
     RT_FAIL_IF(from->size < offsetof(rt_job, words) || from->size > 4096, RT_E_USAGE,
                "job: size %zu; initialise it with RT_JOB_INIT", from->size);
-    memset(to, 0, sizeof *to);
     memcpy(to, from, RT_MIN(from->size, sizeof *to));
-    RT_FAIL_IF(to->nmemory < 0 || (to->nmemory > 0 && to->memory == NULL), RT_E_USAGE,
-               "job: %d data sets that are not there", to->nmemory);
-    for (int i = 0; i < to->nmemory; i++)
-        RT_FAIL_IF(to->memory[i].size != sizeof(rt_memory), RT_E_USAGE,
-                   "data set %d: size %zu; initialise it with RT_MEMORY_INIT", i, to->memory[i].size);
     return RT_OK;
 }
 
 rt_status rt_job_run(const char *verb, const rt_job *job) {
     unsigned bit;
     int at = 0;
-    rt_job own;
     rt_str json;
+    call c = {.started = rt_time_now()};
     RT_TRY(rt_api_verb(verb, &bit, &at));
-    RT_TRY(widen(&own, job));
-    call c = {.job = &own};
-    rt_str_init(&json);
+    RT_TRY(widen(&c.job, job));
     RT_TRY(rt_config_init(&c.config));
-    rt_memory_lend(own.memory, own.nmemory);
-    rt_status st = run_verb(&c, at, &json);
-    rt_memory_lend(NULL, 0);
-    if (st == RT_OK && own.json != NULL) {
-        *own.json = rt_strdup(rt_str_text(&json));
-        st = *own.json != NULL ? RT_OK : RT_E_MEMORY;
+    rt_str_init(&json);
+    rt_status st = widen_memory(&c);
+    if (st == RT_OK) {
+        rt_memory_lend(c.memory, c.job.nmemory);
+        st = run_verb(&c, at, &json);
+        rt_memory_lend(NULL, 0);
     }
     rt_pool_destroy(&c.pool);
     rt_str_deinit(&json);
+    rt_free(c.memory);
     rt_config_deinit(&c.config);
     return st;
 }

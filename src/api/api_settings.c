@@ -2,6 +2,7 @@
  * api_settings.c - the settings of a verb, listed and checked without running it.
  */
 #include "api/api_int.h"
+#include <string.h>
 
 static const char *const k_kinds[] = {
     [RT_KIND_STR] = "text",     [RT_KIND_I64] = "integer", [RT_KIND_F64] = "number",
@@ -32,15 +33,19 @@ rt_status rt_setting_get(const char *verb, int i, rt_setting *out) {
     int at;
     RT_TRY(rt_api_verb(verb, &bit, &at));
     RT_FAIL_IF(out == NULL, RT_E_USAGE, "setting: nowhere to put it");
+    RT_FAIL_IF(out->size < offsetof(rt_setting, help) + sizeof out->help || out->size > 4096, RT_E_USAGE,
+               "setting: size %zu; initialise it with RT_SETTING_INIT", out->size);
     const rt_param_info *p = i >= 0 ? find(bit, i) : NULL;
     RT_FAIL_IF(p == NULL, RT_E_USAGE, "setting %d of %s: there are %d", i, verb, rt_setting_count(verb));
-    *out = (rt_setting){.key = p->key,
-                        .kind = k_kinds[p->kind],
-                        .value = p->def,
-                        .lowest = p->lo,
-                        .highest = p->hi,
-                        .choices = p->choices,
-                        .help = p->help};
+    const rt_setting s = {.size = out->size,
+                          .key = p->key,
+                          .kind = k_kinds[p->kind],
+                          .value = p->def,
+                          .lowest = p->lo,
+                          .highest = p->hi,
+                          .choices = p->choices,
+                          .help = p->help};
+    memcpy(out, &s, RT_MIN(out->size, sizeof s));
     return RT_OK;
 }
 

@@ -469,7 +469,7 @@ static void test_regression_from_memory(void **state) {
 
 static void test_settings(void **state) {
     (void)state;
-    rt_setting s;
+    rt_setting s = RT_SETTING_INIT;
     bool epochs = false;
     assert_int_equal(rt_version_number(), RT_VERSION_NUMBER);
     assert_true(rt_setting_count("train") > 20);
@@ -488,6 +488,11 @@ static void test_settings(void **state) {
     assert_non_null(strstr(rt_error_text(), "epochs"));
     REFUSED(rt_settings_check("train", high, 1));
     REFUSED(rt_settings_check(NULL, good, 2));
+    rt_setting small = {.size = 8}, long_one[2] = {RT_SETTING_INIT, {.key = "mine"}};
+    REFUSED(rt_setting_get("train", 0, &small));
+    long_one[0].size = offsetof(rt_setting, help) + sizeof(char *) + sizeof(size_t) + sizeof(char *);
+    assert_int_equal(rt_setting_get("train", 0, long_one), RT_OK);
+    assert_string_equal(long_one[1].key, "mine"); /* of a later header: not touched */
     rt_job job = RT_JOB_INIT, none = {0};
     REFUSED(rt_job_run("train", NULL));
     REFUSED(rt_job_run(NULL, &job));
@@ -502,6 +507,28 @@ static void test_settings(void **state) {
     job = (rt_job){.size = sizeof job, .settings = lost, .nsettings = 3};
     assert_int_equal(rt_job_run("train", &job), RT_E_INPUT);
     rt_free(NULL);
+}
+
+/* Data sets of a later header are longer. */
+static void test_longer_memory(void **state) {
+    (void)state;
+    struct {
+        rt_memory m;
+        const void *later[2];
+    } two[2] = {{.m = make_memory(RT_TASK_CLASSIFICATION)}, {.m = make_memory(RT_TASK_CLASSIFICATION)}};
+    char to[160];
+    snprintf(to, sizeof to, "out=%s/longer", dir);
+    const char *settings[] = {"data=memory:second", "arch=mlp:4", "epochs=1", to};
+    two[0].m.size = two[1].m.size = sizeof two[0];
+    two[1].m.name = "second";
+    rt_job job = {
+        .size = sizeof job, .settings = settings, .nsettings = 4, .memory = &two[0].m, .nmemory = 2};
+    assert_int_equal(rt_job_run("train", &job), RT_OK);
+    two[1].m.size = sizeof(rt_memory);
+    REFUSED(rt_job_run("train", &job));
+    two[1].m.size = sizeof two[0];
+    two[1].m.test.reserved[3] = two;
+    REFUSED(rt_job_run("train", &job));
 }
 
 /* The rest of the header, and data sets from memory that cannot be one. */
@@ -564,7 +591,7 @@ static void test_wrong_memory(void **state) {
     assert_int_equal(rt_job_run("train", &job), RT_OK); /* and as it should be */
 
     rt_model *m = NULL;
-    rt_setting s;
+    rt_setting s = RT_SETTING_INIT;
     int64_t dims[3];
     float y[2];
     const rt_prediction probs = {.size = sizeof probs, .probs = y};
@@ -589,15 +616,11 @@ static void test_wrong_memory(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_verb),
-                                       cmocka_unit_test(test_regression_from_memory),
-                                       cmocka_unit_test(test_settings),
-                                       cmocka_unit_test(test_wrong_arguments),
-                                       cmocka_unit_test(test_wrong_memory),
-                                       cmocka_unit_test(test_wrong_outputs_of_a_regression),
-                                       cmocka_unit_test(test_train_and_predict),
-                                       cmocka_unit_test(test_sure_rows),
-                                       cmocka_unit_test(test_distill),
-                                       cmocka_unit_test(test_refusals)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_verb),        cmocka_unit_test(test_regression_from_memory),
+        cmocka_unit_test(test_settings),      cmocka_unit_test(test_longer_memory),      cmocka_unit_test(test_wrong_arguments),
+        cmocka_unit_test(test_wrong_memory),      cmocka_unit_test(test_wrong_outputs_of_a_regression),
+        cmocka_unit_test(test_train_and_predict), cmocka_unit_test(test_sure_rows),
+        cmocka_unit_test(test_distill),           cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
