@@ -230,7 +230,9 @@ typedef struct rt_setting {
     const char *help;
 } rt_setting;
 #define RT_SETTING_INIT {sizeof(rt_setting), 0, 0, 0, 0, 0, 0, 0}
-/* The settings of a verb, 0 to rt_setting_count - 1; the texts are static. An unknown verb has -1. Since 0.2. */
+/* The settings of a verb, 0 to rt_setting_count - 1; the texts are static. An unknown verb has -1. Flags that only a
+ * terminal or a launcher of ranks has a use for (json, quiet, progress, color, rank-timeout; format of eval) are none.
+ * Since 0.2. */
 RT_API int rt_setting_count(const char *verb);
 RT_API rt_status rt_setting_get(const char *verb, int i, rt_setting *out) RT_CHECKED;
 /* Would the verb take these settings? Keys, values and ranges are looked at, no file is. Since 0.2. */

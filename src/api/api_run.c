@@ -191,6 +191,12 @@ rt_status rt_api_settings(rt_config *c, unsigned verb, const char *const *settin
     for (int files = 1; files >= 0; files--) /* first config=FILE, as the program reads it: the others win */
         for (int i = 0; i < n; i++)
             RT_TRY(apply_setting(c, verb, settings[i], files));
+    const rt_param_info *all;
+    const int known = rt_config_list(&all);
+    for (int i = 0; i < known; i++)
+        RT_FAIL_IF((all[i].verbs & verb) != 0 && !rt_api_takes(&all[i], verb) &&
+                       rt_config_is_set(c, all[i].key),
+                   RT_E_USAGE, "%s: for the program only, the library has no use for it", all[i].key);
     return RT_OK;
 }
 

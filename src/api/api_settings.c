@@ -8,12 +8,18 @@ static const char *const k_kinds[] = {
     [RT_KIND_STR] = "text",     [RT_KIND_I64] = "integer", [RT_KIND_F64] = "number",
     [RT_KIND_BOOL] = "boolean", [RT_KIND_ENUM] = "choice", [RT_KIND_LIST] = "list"};
 
+bool rt_api_takes(const rt_param_info *p, unsigned verb) {
+    /* eval's is of what it prints; its file has the format of its name */
+    const bool printed = verb == RT_VERB_EVAL && strcmp(p->key, "format") == 0;
+    return (p->verbs & verb) != 0 && (p->verbs & RT_PARAM_MAIN) == 0 && !printed;
+}
+
 /* Line i of the verb's parameters; NULL: there are fewer. */
 static const rt_param_info *find(unsigned verb, int i) {
     const rt_param_info *all;
     const int n = rt_config_list(&all);
     for (int k = 0; k < n; k++)
-        if ((all[k].verbs & verb) != 0 && i-- == 0)
+        if (rt_api_takes(&all[k], verb) && i-- == 0)
             return &all[k];
     return NULL;
 }

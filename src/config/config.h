@@ -34,6 +34,7 @@ enum {
     RT_PARAM_HOW = 1 << 16,  /* changes how a run is done, not its result */
     RT_PARAM_ONCE = 1 << 17, /* concerns one call only: not saved */
     RT_PARAM_NAME = 1 << 18, /* where something is that has a hash of its own */
+    RT_PARAM_MAIN = 1 << 19, /* of the program alone: the library refuses it */
 };
 
 typedef enum rt_param_kind {

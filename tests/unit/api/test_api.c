@@ -493,6 +493,20 @@ static void test_settings(void **state) {
     long_one[0].size = offsetof(rt_setting, help) + sizeof(char *) + sizeof(size_t) + sizeof(char *);
     assert_int_equal(rt_setting_get("train", 0, long_one), RT_OK);
     assert_string_equal(long_one[1].key, "mine"); /* of a later header: not touched */
+    const char *const printed[][2] = {{"train", "quiet=true"},   {"train", "q=true"},
+                                      {"train", "progress=bar"}, {"report", "json=true"},
+                                      {"export", "color=false"}, {"train", "rank-timeout=5"},
+                                      {"eval", "format=csv"}};
+    for (size_t i = 0; i < sizeof printed / sizeof *printed; i++) {
+        REFUSED(rt_settings_check(printed[i][0], &printed[i][1], 1));
+        assert_non_null(strstr(rt_error_text(), "program"));
+        for (int k = 0; k < rt_setting_count(printed[i][0]); k++) {
+            assert_int_equal(rt_setting_get(printed[i][0], k, &s), RT_OK);
+            assert_true(strncmp(s.key, printed[i][1], strlen(s.key)) != 0 ||
+                        printed[i][1][strlen(s.key)] != '=');
+        }
+    }
+    assert_int_equal(rt_settings_check("export", (const char *[]){"format=onnx"}, 1), RT_OK);
     rt_job job = RT_JOB_INIT, none = {0};
     REFUSED(rt_job_run("train", NULL));
     REFUSED(rt_job_run(NULL, &job));
