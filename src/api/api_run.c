@@ -77,26 +77,36 @@ static rt_status do_average(call *c, rt_json *j) {
     return RT_OK;
 }
 
-static rt_status save_all(rt_assessment **runs, int n) {
-    for (int i = 0; i < n; i++)
-        RT_TRY(rt_assessment_save(runs[i]));
-    return RT_OK;
+/* As the program does it: what could not be stored in a run goes to the file all the same; requirements come last. */
+static rt_status give_eval(const call *c, const rt_requirements *require, rt_assessment *const *runs, int n,
+                           rt_json *j) {
+    rt_error lost = {.code = RT_OK};
+    if (c->config.save && rt_assess_save(runs, n) != RT_OK)
+        rt_error_save(&lost);
+    if (c->config.out != NULL)
+        RT_TRY(rt_assess_file_write(c->config.out, runs, n, &c->config));
+    rt_assess_write(runs, n, c->config.data, j);
+    if (lost.code != RT_OK)
+        rt_error_restore(&lost);
+    return lost.code != RT_OK ? lost.code : rt_requirements_check(require, runs, n);
 }
 
 static rt_status do_eval(call *c, rt_json *j) {
     rt_assessment **runs = NULL;
+    rt_requirements require;
     const int n = c->job.nwords;
     rt_status st;
     RT_TRY(need_words(c, 1, 64, "runs"));
     RT_TRY(need("data", c->config.data));
+    RT_TRY(rt_requirements_parse(&require, c->config.require));
+    RT_TRY(rt_metrics_check(c->config.metrics));
+    RT_TRY(rt_assess_file_check(c->config.out));
     RT_TRY(rt_calloc(&runs, (size_t)n, sizeof *runs));
     rt_assess_options o = rt_assess_options_of(&c->config);
     o.stop = stop_of(c);
     o.command = "rt_job_run(\"eval\")";
     RT_TRY_GOTO(rt_assess_run(&o, c->job.words, n, c->pool, runs));
-    if (c->config.save)
-        RT_TRY_GOTO(save_all(runs, n));
-    rt_assess_write(runs, n, c->config.data, j);
+    RT_TRY_GOTO(give_eval(c, &require, runs, n, j));
 done:
     for (int i = 0; i < n; i++)
         rt_assessment_destroy(&runs[i]);
@@ -200,6 +210,7 @@ rt_status rt_api_settings(rt_config *c, unsigned verb, const char *const *settin
     return RT_OK;
 }
 
+/* The result is also there when a requirement is not met. */
 static rt_status run_verb(call *c, int at, rt_str *json) {
     const rt_job *job = &c->job;
     rt_json j;
@@ -208,13 +219,15 @@ static rt_status run_verb(call *c, int at, rt_str *json) {
     rt_json_init(&j, json, false);
     rt_json_object_begin(&j, NULL);
     rt_json_str(&j, "retort", RT_VERSION);
-    RT_TRY(k_verbs[at].run(c, &j));
+    const rt_status st = k_verbs[at].run(c, &j);
+    if (st != RT_OK && st != RT_E_GATE)
+        return st;
     rt_json_f64(&j, "seconds", rt_time_now() - c->started);
     rt_json_object_end(&j);
     RT_TRY(rt_str_status(json));
     if (job->json != NULL && (*job->json = rt_strdup(rt_str_text(json))) == NULL)
         return RT_E_MEMORY;
-    return RT_OK;
+    return st;
 }
 
 /* Data sets of another header, in which each ends earlier or later: the first one's size is the step between them. */

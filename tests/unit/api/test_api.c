@@ -523,6 +523,42 @@ static void test_settings(void **state) {
     rt_free(NULL);
 }
 
+/* Requirements, the file, columns: as the program has them. */
+static void test_eval_as_the_program(void **state) {
+    (void)state;
+    char to[160], file[160], bad_file[160];
+    snprintf(to, sizeof to, "out=%s/judged", dir);
+    snprintf(file, sizeof file, "out=%s/judged.csv", dir);
+    snprintf(bad_file, sizeof bad_file, "out=%s/judged.xyz", dir);
+    const char *train[] = {"data=spiral:n=60", "arch=mlp:4", "epochs=1", to};
+    assert_int_equal(rt_train(train, 4, NULL), RT_OK);
+    const char *word = to + 4;
+    char *json = NULL;
+    const char *eval[] = {"data=spiral:n=60", "bootstrap=0", "require=accuracy>=1.5", file,
+                          "metrics=accuracy"};
+    rt_job job = {
+        .size = sizeof job, .settings = eval, .nsettings = 5, .words = &word, .nwords = 1, .json = &json};
+    assert_int_equal(rt_job_run("eval", &job), RT_E_GATE);
+    assert_non_null(strstr(rt_error_text(), "required >= 1.5"));
+    assert_non_null(strstr(json, "\"accuracy\":"));
+    assert_int_equal(json[strlen(json) - 1], '}');
+    rt_free(json);
+    assert_int_equal(access(file + 4, R_OK), 0);
+    eval[2] = "require=accuracy>=0";
+    assert_int_equal(rt_job_run("eval", &job), RT_OK);
+    rt_free(json);
+    const char *const wrong[][2] = {
+        {"require=accuracy", "no comparison"}, {"metrics=accurcy", "accuracy"}, {bad_file, "must end in"}};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        eval[2] = wrong[i][0];
+        job.nsettings = 3;
+        json = NULL;
+        REFUSED(rt_job_run("eval", &job));
+        assert_non_null(strstr(rt_error_text(), wrong[i][1]));
+        assert_null(json);
+    }
+}
+
 /* Data sets of a later header are longer. */
 static void test_longer_memory(void **state) {
     (void)state;
@@ -632,7 +668,7 @@ static void test_wrong_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_verb),        cmocka_unit_test(test_regression_from_memory),
-        cmocka_unit_test(test_settings),      cmocka_unit_test(test_longer_memory),      cmocka_unit_test(test_wrong_arguments),
+        cmocka_unit_test(test_settings),          cmocka_unit_test(test_eval_as_the_program),      cmocka_unit_test(test_longer_memory),      cmocka_unit_test(test_wrong_arguments),
         cmocka_unit_test(test_wrong_memory),      cmocka_unit_test(test_wrong_outputs_of_a_regression),
         cmocka_unit_test(test_train_and_predict), cmocka_unit_test(test_sure_rows),
         cmocka_unit_test(test_distill),           cmocka_unit_test(test_refusals)};
