@@ -12,6 +12,7 @@
 #include "base/timer.h"
 #include "export/export.h"
 #include "report/report.h"
+#include <stdatomic.h>
 #include <string.h>
 
 typedef struct call {
@@ -20,6 +21,8 @@ typedef struct call {
     rt_memory *memory; /* (job.nmemory) */
     rt_pool *pool;
     double started;
+    bool limited; /* by max-memory, and before by: */
+    uint64_t limit_before;
 } call;
 
 _Static_assert(sizeof(sig_atomic_t) == sizeof(int), "the flag of a signal handler is an int");
@@ -210,11 +213,33 @@ rt_status rt_api_settings(rt_config *c, unsigned verb, const char *const *settin
     return RT_OK;
 }
 
+static atomic_flag g_limited = ATOMIC_FLAG_INIT;
+
+/* What is taken is counted for the whole process: one call at a time can limit it. */
+static rt_status limit_memory(call *c) {
+    if (!(c->config.max_memory > 0))
+        return RT_OK;
+    RT_FAIL_IF(atomic_flag_test_and_set(&g_limited), RT_E_UNSUPPORTED,
+               "max-memory: it is of the whole process, and another call has set it");
+    c->limited = true;
+    c->limit_before = rt_alloc_limit();
+    rt_alloc_set_limit((uint64_t)(c->config.max_memory * 0x1p30));
+    return RT_OK;
+}
+
+static void unlimit_memory(const call *c) {
+    if (!c->limited)
+        return;
+    rt_alloc_set_limit(c->limit_before);
+    atomic_flag_clear(&g_limited);
+}
+
 /* The result is also there when a requirement is not met. */
 static rt_status run_verb(call *c, int at, rt_str *json) {
     const rt_job *job = &c->job;
     rt_json j;
     RT_TRY(rt_api_settings(&c->config, k_verbs[at].bit, job->settings, job->nsettings));
+    RT_TRY(limit_memory(c));
     RT_TRY(rt_pool_create(&c->pool, c->config.threads > 0 ? (int)c->config.threads : rt_cpu_count()));
     rt_json_init(&j, json, false);
     rt_json_object_begin(&j, NULL);
@@ -284,6 +309,7 @@ rt_status rt_job_run(const char *verb, const rt_job *job) {
     rt_str_deinit(&json);
     rt_free(c.memory);
     rt_config_deinit(&c.config);
+    unlimit_memory(&c);
     return st;
 }
 

@@ -99,8 +99,7 @@ static bool is_one_of(const char *word, const char *a, const char *b, const char
 
 /* A file from a stranger may ask for anything: it must not take the machine down. */
 static void limit_memory(const rt_config *c) {
-    const double gib = 1073741824.0;
-    rt_alloc_set_limit(c->max_memory > 0 ? (uint64_t)(c->max_memory * gib) : rt_memory_total() / 10 * 9);
+    rt_alloc_set_limit(c->max_memory > 0 ? (uint64_t)(c->max_memory * 0x1p30) : rt_memory_total() / 10 * 9);
 }
 
 static void say_alarm(const char *line) {

@@ -559,6 +559,16 @@ static void test_eval_as_the_program(void **state) {
     }
 }
 
+static void test_memory_limit(void **state) {
+    (void)state;
+    char to[160];
+    snprintf(to, sizeof to, "out=%s/limited", dir);
+    const char *train[] = {"data=spiral:n=60", "arch=mlp:4", "epochs=1", to, "max-memory=0.000001"};
+    assert_int_equal(rt_train(train, 5, NULL), RT_E_MEMORY);
+    assert_non_null(strstr(rt_error_text(), "max-memory"));
+    assert_int_equal(rt_train(train, 4, NULL), RT_OK); /* the limit was of that call */
+}
+
 /* Data sets of a later header are longer. */
 static void test_longer_memory(void **state) {
     (void)state;
@@ -668,7 +678,8 @@ static void test_wrong_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_verb),        cmocka_unit_test(test_regression_from_memory),
-        cmocka_unit_test(test_settings),          cmocka_unit_test(test_eval_as_the_program),      cmocka_unit_test(test_longer_memory),      cmocka_unit_test(test_wrong_arguments),
+        cmocka_unit_test(test_settings),          cmocka_unit_test(test_eval_as_the_program),
+        cmocka_unit_test(test_memory_limit),      cmocka_unit_test(test_longer_memory),      cmocka_unit_test(test_wrong_arguments),
         cmocka_unit_test(test_wrong_memory),      cmocka_unit_test(test_wrong_outputs_of_a_regression),
         cmocka_unit_test(test_train_and_predict), cmocka_unit_test(test_sure_rows),
         cmocka_unit_test(test_distill),           cmocka_unit_test(test_refusals)};
