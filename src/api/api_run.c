@@ -12,7 +12,9 @@
 #include "base/timer.h"
 #include "export/export.h"
 #include "report/report.h"
+#include <math.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 typedef struct call {
@@ -48,6 +50,22 @@ static rt_status no_words(const call *c) {
     return need_words(c, 0, 0, "(the verb takes settings only)");
 }
 
+/* Progress of work without epochs: what is done, and its share in thousandths. */
+static void tell(const call *c, const char *what, double done, double seconds_left) {
+    const rt_progress p = {.step = (int64_t)(1000 * done),
+                           .steps = 1000,
+                           .loss = NAN,
+                           .accuracy = NAN,
+                           .samples_per_s = NAN,
+                           .seconds = rt_time_now() - c->started,
+                           .seconds_left = seconds_left,
+                           .valid_loss = NAN,
+                           .valid_accuracy = NAN,
+                           .note = what};
+    if (c->job.progress != NULL)
+        c->job.progress(c->job.user, &p);
+}
+
 /* ---- the verbs ---- */
 
 typedef rt_status (*training)(const rt_config *c, const rt_train_hooks *hooks, rt_train_result *out);
@@ -69,15 +87,25 @@ static rt_status do_distill(call *c, rt_json *j) {
     return train_by(c, j, rt_distill_run);
 }
 
+static void tell_average(void *user, const char *what, double done) {
+    tell(user, what, done, NAN);
+}
+
 static rt_status do_average(call *c, rt_json *j) {
     rt_average_result r;
     RT_TRY(need_words(c, 1, 64, "runs"));
     RT_TRY(need("data", c->config.data));
     RT_TRY(need("out", c->config.out));
     RT_TRY(rt_average_run(&c->config, c->job.words, c->job.nwords, c->pool,
-                          &(rt_average_hooks){.stop = stop_of(c)}, &r));
+                          &(rt_average_hooks){.progress = tell_average, .user = c, .stop = stop_of(c)}, &r));
     rt_average_result_write(&r, c->config.out, j);
     return RT_OK;
+}
+
+static void tell_eval(void *user, const rt_assess_progress *p) {
+    char what[192];
+    snprintf(what, sizeof what, "run %d/%d %.100s: %s", p->run + 1, p->runs, p->name, p->what);
+    tell(user, what, p->done, p->seconds_left);
 }
 
 /* As the program does it: what could not be stored in a run goes to the file all the same; requirements come last. */
@@ -107,6 +135,8 @@ static rt_status do_eval(call *c, rt_json *j) {
     RT_TRY(rt_calloc(&runs, (size_t)n, sizeof *runs));
     rt_assess_options o = rt_assess_options_of(&c->config);
     o.stop = stop_of(c);
+    o.progress = tell_eval;
+    o.user = c;
     o.command = "rt_job_run(\"eval\")";
     RT_TRY_GOTO(rt_assess_run(&o, c->job.words, n, c->pool, runs));
     RT_TRY_GOTO(give_eval(c, &require, runs, n, j));

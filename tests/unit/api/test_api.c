@@ -335,10 +335,11 @@ static rt_memory make_memory(rt_task task) {
     return m;
 }
 
-static int ticks;
+static int ticks, notes;
 static void tick(void *user, const rt_progress *p) {
     (void)user;
     ticks += p->epochs > 0;
+    notes += p->epochs == 0 && p->note != NULL && p->steps > 0 && p->step >= 0 && p->step <= p->steps;
 }
 
 static void do_verb(const char *verb, const char *const *settings, int n, const char *word,
@@ -379,9 +380,13 @@ static void test_every_verb(void **state) {
     const char *distill[] = {"data=memory:made", "arch=mlp:8", "method=hydra", "epochs=4", s, teacher};
     do_verb("distill", distill, 6, NULL, &data, "\"valid_loss\":");
     const char *average[] = {"data=memory:made", "method=match", a};
+    notes = 0;
     do_verb("average", average, 3, t + 4, &data, "\"method\":\"match\"");
+    assert_true(notes > 0);
     const char *eval[] = {"data=memory:made", "bootstrap=0"};
+    notes = 0;
     do_verb("eval", eval, 2, s + 4, &data, "\"nll\":");
+    assert_true(notes > 0);
     const char *calibrate[] = {"reject=coverage=0.8", "conformal=alpha=0.2", "data=memory:made"};
     do_verb("calibrate", calibrate, 3, s + 4, &data, "\"quantile\":");
     do_verb("report", (const char *[]){r}, 1, s + 4, NULL, "\"evaluated\":1");
