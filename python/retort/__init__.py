@@ -14,8 +14,8 @@ library go to the logger "retort". Estimators for scikit-learn are in retort.skl
 from ._native import FileError, InputError, Interrupted, OutOfMemory, RetortError, UsageError, lib as _lib
 from .data import Data
 from .model import Model
-from .verbs import average, calibrate, distill, evaluate, export, report, settings, train
+from .verbs import average, calibrate, distill, evaluate, export, gather, report, settings, train
 
 __version__: str = _lib.rt_version().decode()
 __all__ = ["Data", "FileError", "InputError", "Interrupted", "Model", "OutOfMemory", "RetortError", "UsageError", "average",
-           "calibrate", "distill", "evaluate", "export", "report", "settings", "train", "__version__"]
+           "calibrate", "distill", "evaluate", "export", "gather", "report", "settings", "train", "__version__"]

@@ -38,14 +38,14 @@ def distill(data: DataLike, *, progress: Optional[ProgressCallback] = None, **ke
     return _verb("distill", [], keys, data=data, progress=progress)
 
 
-def average(runs: Runs, data: DataLike, **keys: Any) -> Dict[str, Any]:
+def average(runs: Runs, data: DataLike, *, progress: Optional[ProgressCallback] = None, **keys: Any) -> Dict[str, Any]:
     """`retort average`: average("runs/teacher", data, out="runs/average")."""
-    return _verb("average", _words(runs), keys, data=data)
+    return _verb("average", _words(runs), keys, data=data, progress=progress)
 
 
-def evaluate(runs: Runs, data: DataLike, **keys: Any) -> Dict[str, Any]:
+def evaluate(runs: Runs, data: DataLike, *, progress: Optional[ProgressCallback] = None, **keys: Any) -> Dict[str, Any]:
     """`retort eval`: evaluate(["runs/a", "runs/b"], data, ood={"far": other})["runs"][0]["sets"]["test"]["nll"]."""
-    return _verb("eval", _words(runs), keys, data=data)
+    return _verb("eval", _words(runs), keys, data=data, progress=progress)
 
 
 def calibrate(run_dir: PathLike, data: Optional[DataLike] = None, *, trained_on: Optional[DataLike] = None,
@@ -65,6 +65,11 @@ def report(runs: Runs, **keys: Any) -> Dict[str, Any]:
 def export(run_dir: PathLike, out: PathLike, *, trained_on: Optional[DataLike] = None, **keys: Any) -> Dict[str, Any]:
     """`retort export`: export("runs/student", "student.onnx"). trained_on: as for calibrate, for the check of the file."""
     return _verb("export", _words(run_dir), {"out": os.fspath(out), **keys}, trained_on=trained_on)
+
+
+def gather(runs: Runs, out: PathLike, **keys: Any) -> Dict[str, Any]:
+    """`retort gather`: gather(["runs/part-0", "runs/part-1"], "runs/teacher")."""
+    return _verb("gather", _words(runs), {"out": os.fspath(out), **keys})
 
 
 def _text(v: Optional[bytes]) -> Optional[str]:

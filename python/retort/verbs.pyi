@@ -67,7 +67,6 @@ def train(
     slice: Optional[int] = ...,
     config: Optional[PathLike] = ...,
     threads: Optional[int] = ...,
-    rank_timeout: Optional[float] = ...,
     max_memory: Optional[float] = ...,
 ) -> Dict[str, Any]: ...
 
@@ -149,13 +148,13 @@ def distill(
     slice: Optional[int] = ...,
     config: Optional[PathLike] = ...,
     threads: Optional[int] = ...,
-    rank_timeout: Optional[float] = ...,
     max_memory: Optional[float] = ...,
 ) -> Dict[str, Any]: ...
 
 def average(
     runs: Runs, data: DataLike,
     *,
+    progress: Optional[ProgressCallback] = ...,
     limit: Optional[int] = ...,
     valid: Optional[float] = ...,
     valid_split: Optional[Literal['auto', 'stratified', 'random', 'last']] = ...,
@@ -191,13 +190,13 @@ def average(
     force: Optional[bool] = ...,
     config: Optional[PathLike] = ...,
     threads: Optional[int] = ...,
-    rank_timeout: Optional[float] = ...,
     max_memory: Optional[float] = ...,
 ) -> Dict[str, Any]: ...
 
 def evaluate(
     runs: Runs, data: DataLike,
     *,
+    progress: Optional[ProgressCallback] = ...,
     limit: Optional[int] = ...,
     test_split: Optional[Literal['auto', 'stratified', 'random', 'last']] = ...,
     skip_broken: Optional[bool] = ...,
@@ -213,12 +212,10 @@ def evaluate(
     require: Optional[Union[str, Sequence[str]]] = ...,
     metrics: Optional[PathLike] = ...,
     per_class: Optional[bool] = ...,
-    format: Optional[PathLike] = ...,
     raw: Optional[bool] = ...,
     save: Optional[bool] = ...,
     config: Optional[PathLike] = ...,
     threads: Optional[int] = ...,
-    rank_timeout: Optional[float] = ...,
     max_memory: Optional[float] = ...,
 ) -> Dict[str, Any]: ...
 
@@ -258,6 +255,15 @@ def export(
     outputs: Optional[PathLike] = ...,
     opset: Optional[int] = ...,
     fold: Optional[bool] = ...,
+    config: Optional[PathLike] = ...,
+    threads: Optional[int] = ...,
+    max_memory: Optional[float] = ...,
+) -> Dict[str, Any]: ...
+
+def gather(
+    runs: Runs, out: PathLike,
+    *,
+    force: Optional[bool] = ...,
     config: Optional[PathLike] = ...,
     threads: Optional[int] = ...,
     max_memory: Optional[float] = ...,

@@ -11,6 +11,7 @@
 #include "base/alloc.h"
 #include "base/timer.h"
 #include "export/export.h"
+#include "model/gather.h"
 #include "report/report.h"
 #include <math.h>
 #include <stdatomic.h>
@@ -190,6 +191,16 @@ done:
     return st;
 }
 
+static rt_status do_gather(call *c, rt_json *j) {
+    int members;
+    RT_TRY(need_words(c, 1, 10000, "runs"));
+    RT_TRY(need("out", c->config.out));
+    RT_TRY(rt_gather_run(c->job.words, c->job.nwords, c->config.out, c->config.force, &members));
+    rt_json_str(j, "run", c->config.out);
+    rt_json_i64(j, "members", members);
+    return RT_OK;
+}
+
 static const struct verb {
     const char *name;
     unsigned bit;
@@ -200,17 +211,20 @@ static const struct verb {
                {"eval", RT_VERB_EVAL, do_eval},
                {"calibrate", RT_VERB_CALIBRATE, do_calibrate},
                {"report", RT_VERB_REPORT, do_report},
-               {"export", RT_VERB_EXPORT, do_export}};
+               {"export", RT_VERB_EXPORT, do_export},
+               {"gather", RT_VERB_GATHER, do_gather}};
 
 rt_status rt_api_verb(const char *name, unsigned *bit, int *at) {
-    for (int i = 0; name != NULL && i < RT_COUNT(k_verbs); i++)
-        if (strcmp(k_verbs[i].name, name) == 0) {
-            *bit = k_verbs[i].bit;
-            *at = i;
-            return RT_OK;
-        }
-    RT_FAIL(RT_E_USAGE, "verb \"%.40s\", wanted train, distill, average, eval, calibrate, report or export",
-            name != NULL ? name : "NULL");
+    const char *names[RT_COUNT(k_verbs)];
+    for (int i = 0; i < RT_COUNT(k_verbs); i++)
+        names[i] = k_verbs[i].name;
+    RT_FAIL_IF(name == NULL, RT_E_USAGE, "verb: NULL, wanted one such as train");
+    const int64_t i = rt_str_find(name, names, RT_COUNT(names));
+    if (i < 0)
+        RT_FAIL_UNKNOWN(RT_E_USAGE, name, names, RT_COUNT(names), "unknown verb");
+    *bit = k_verbs[i].bit;
+    *at = (int)i;
+    return RT_OK;
 }
 
 /* ---- a call ---- */

@@ -74,8 +74,11 @@ def verbs():
     ok(seen and seen[-1]["epochs"] == 5 and any(s["epoch_end"] for s in seen) and np.isfinite(seen[-1]["loss"]), "progress is told")
     retort.distill(data, teacher="teacher", arch="mlp:16", method="hydra", epochs=5, out="student")
     retort.distill(data, teacher="teacher", arch="mlp:16", method="end2", epochs=5, out="prior")
-    retort.average("teacher", data, method="match", out="average")
-    sets = retort.evaluate(["teacher", "student"], data, ood={"far": Data(x + 9, name="far")}, bootstrap=0)["runs"][1]["sets"]
+    seen.clear()
+    retort.average("teacher", data, method="match", out="average", progress=seen.append)
+    sets = retort.evaluate(["teacher", "student"], data, ood={"far": Data(x + 9, name="far")}, bootstrap=0,
+                           progress=seen.append)["runs"][1]["sets"]
+    ok({s["note"] for s in seen} >= {"matching", "run 2/2 student: test"}, "average and evaluate say what they do")
     ok(set(sets) >= {"test", "ood:far"} and 0 < sets["test"]["nll"] < 2, "evaluate, with foreign rows from memory")
     ok(retort.report(["teacher", "student"], out="page.html")["retort"] and os.path.getsize("page.html") > 1e5, "report")
     told = retort.calibrate("student", reject="coverage=0.9", conformal="alpha=0.1", trained_on=data)

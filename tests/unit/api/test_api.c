@@ -365,13 +365,14 @@ static void do_verb(const char *verb, const char *const *settings, int n, const 
 
 static void test_every_verb(void **state) {
     (void)state;
-    char t[160], s[160], a[160], r[160], e[160], teacher[160];
+    char t[160], s[160], a[160], r[160], e[160], g[160], teacher[160];
     snprintf(t, sizeof t, "out=%s/door", dir);
     snprintf(teacher, sizeof teacher, "teacher=%s/door", dir);
     snprintf(s, sizeof s, "out=%s/door-student", dir);
     snprintf(a, sizeof a, "out=%s/door-average", dir);
     snprintf(r, sizeof r, "out=%s/door.html", dir);
     snprintf(e, sizeof e, "out=%s/door.onnx", dir);
+    snprintf(g, sizeof g, "out=%s/door-gathered", dir);
     const rt_memory data = make_memory(RT_TASK_CLASSIFICATION);
     const char *train[] = {"data=memory:made", "arch=mlp:8", "members=2", "epochs=4", t};
     ticks = 0;
@@ -387,6 +388,7 @@ static void test_every_verb(void **state) {
     notes = 0;
     do_verb("eval", eval, 2, s + 4, &data, "\"nll\":");
     assert_true(notes > 0);
+    do_verb("gather", (const char *[]){g}, 1, t + 4, NULL, "\"members\":2");
     const char *calibrate[] = {"reject=coverage=0.8", "conformal=alpha=0.2", "data=memory:made"};
     do_verb("calibrate", calibrate, 3, s + 4, &data, "\"quantile\":");
     do_verb("report", (const char *[]){r}, 1, s + 4, NULL, "\"evaluated\":1");
@@ -493,6 +495,8 @@ static void test_settings(void **state) {
     assert_non_null(strstr(rt_error_text(), "epochs"));
     REFUSED(rt_settings_check("train", high, 1));
     REFUSED(rt_settings_check(NULL, good, 2));
+    REFUSED(rt_settings_check("trian", good, 2));
+    assert_non_null(strstr(rt_error_text(), "did you mean 'train'?"));
     rt_setting small = {.size = 8}, long_one[2] = {RT_SETTING_INIT, {.key = "mine"}};
     REFUSED(rt_setting_get("train", 0, &small));
     long_one[0].size = offsetof(rt_setting, help) + sizeof(char *) + sizeof(size_t) + sizeof(char *);
