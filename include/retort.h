@@ -2,7 +2,7 @@
  * retort.h - ensembles of neural networks, distilled into one that keeps their uncertainty.
  *
  * The only header to include; C11 and C++. It reads top to bottom: versions, failures, using a model, data from
- * memory, verbs (all that the program does), their settings.
+ * memory, verbs (what the program does with runs), their settings.
  *
  *     rt_model *m = NULL;
  *     rt_session *s = NULL;
@@ -23,7 +23,8 @@
  *     kind; destroying NULL does nothing. Texts that are returned belong to the object they were asked of.
  *   - Structs that may grow begin with their size; initialise them with the macro of their name.
  *   - The library never prints, exits or aborts. Its only global state is the thread-local error record, the log
- *     callback and the instruction set it found (once; RETORT_ISA=none|plain|avx2|avx512 may lower it).
+ *     callback, a limit of memory while a call with max-memory runs, and the instruction set it found (once;
+ *     RETORT_ISA=none|plain|avx2|avx512 may lower it).
  *   - Different threads may use different objects. A model is immutable and may be shared by all threads; a session
  *     belongs to one thread at a time.
  */
@@ -70,13 +71,14 @@ typedef enum rt_status {
     RT_E_USAGE = 20,       /* bad argument, key or value                         -> exit 2 */
     RT_E_INPUT = 30,       /* bad, truncated, missing or mismatching data        -> exit 3 */
     RT_E_INTERRUPTED = 40, /* asked to stop; the state is saved                  -> exit 4 */
-    RT_E_GATE = 60         /* a required metric was not met                      -> exit 5 */
+    RT_E_GATE = 60         /* eval: a required metric was not met                -> exit 5 */
 } rt_status;
 
 /* What went wrong in the last call that failed on this thread: the object, the place, what was found and what
  * was wanted. Never NULL; valid until the next failure on this thread. Since 0.1. */
 RT_API const char *rt_error_text(void);
-RT_API const char *rt_status_name(rt_status s); /* "RT_E_INPUT" */
+/* "RT_E_INPUT". Since 0.1. */
+RT_API const char *rt_status_name(rt_status s);
 
 typedef enum rt_log_level { RT_LOG_DEBUG, RT_LOG_INFO, RT_LOG_WARN } rt_log_level;
 typedef void (*rt_log_fn)(void *user, rt_log_level level, const char *text);
@@ -95,7 +97,7 @@ typedef enum rt_task { RT_TASK_CLASSIFICATION, RT_TASK_REGRESSION } rt_task;
  * calibrate` stored in it. */
 typedef struct rt_model rt_model;
 
-/* From a run directory or a model file (.safetensors). Since 0.1. */
+/* From a run directory or a model file (.safetensors). Both since 0.1. */
 RT_API rt_status rt_model_load(rt_model **out, const char *path) RT_CHECKED;
 RT_API void rt_model_destroy(rt_model **m);
 
@@ -106,8 +108,9 @@ RT_API int64_t rt_model_outputs(const rt_model *m);                     /* class
 RT_API int64_t rt_model_row(const rt_model *m);                         /* floats of one input */
 RT_API int rt_model_dims(const rt_model *m, int64_t dims[3]);           /* their shape: 1 (features) or 3 (c, h, w) */
 RT_API const char *rt_model_class_name(const rt_model *m, int64_t k);   /* NULL: a regression, or no such class */
-/* An entry of the file's metadata as text, mostly JSON: "architecture", "student", "preprocessing", "task",
- * "method", "provenance", "decision", "sha256" (docs/formats/model.md); NULL: absent. */
+/* An entry of the file's metadata as text, mostly JSON: "architecture", "student", "network", "preprocessing", "task",
+ * "table" (columns, and the name of the target, of a model of a table), "method", "provenance", "decision", "sha256"
+ * (docs/formats/model.md); NULL: absent. */
 RT_API const char *rt_model_meta(const rt_model *m, const char *key);
 
 /*
@@ -138,7 +141,7 @@ typedef struct rt_prediction {
 #define RT_PREDICTION_INIT {sizeof(rt_prediction), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /* A predictor of one thread, for up to `rows` inputs at once (at most 1,048,576). The model must outlive it. The
- * library itself allocates nothing in rt_session_run; oneDNN, where a layer runs by it, does. Since 0.1. */
+ * library itself allocates nothing in rt_session_run; oneDNN, where a layer runs by it, does. All three since 0.1. */
 typedef struct rt_session rt_session;
 RT_API rt_status rt_session_create(rt_session **out, const rt_model *m, int64_t rows) RT_CHECKED;
 RT_API void rt_session_destroy(rt_session **s);
@@ -177,14 +180,16 @@ typedef struct rt_memory {
 
 /* ---- verbs ---- */
 
+/* How far a job is. It grows at its end. "average" and "eval" have no epochs (0): step of steps is the share of the
+ * work, of average that of the stage which note names; what they do not have is NaN. */
 typedef struct rt_progress {
     int64_t epoch, epochs, step, steps; /* step within the epoch */
     double loss, accuracy;              /* running, mean over members; accuracy NaN for regression */
     double samples_per_s;               /* distinct inputs times members */
-    double seconds, seconds_left;
+    double seconds, seconds_left; /* NaN: unknown */
     int epoch_end;                     /* 1: the epoch is over */
     double valid_loss, valid_accuracy; /* at epoch_end, NaN without validation */
-    const char *note;                  /* "resumed at epoch 3", or NULL */
+    const char *note;                  /* "resumed at epoch 3", "matching", or NULL; valid during the callback */
 } rt_progress;
 
 typedef struct rt_job {
@@ -195,10 +200,11 @@ typedef struct rt_job {
     int nwords;
     const rt_memory *memory; /* data sets of this call */
     int nmemory;
-    const volatile int *stop; /* may be set at any time, also from a signal handler: RT_E_INTERRUPTED */
+    const volatile int *stop; /* may be set at any time, by any thread or a signal handler: RT_E_INTERRUPTED */
     void (*progress)(void *user, const rt_progress *p);
     void *user;
-    char **json; /* NULL, or where the result goes, the object that --json prints; rt_free it */
+    /* NULL, or where the result goes, the object that --json prints; rt_free it. Given with RT_OK and RT_E_GATE. */
+    char **json;
 } rt_job;
 #define RT_JOB_INIT {sizeof(rt_job), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 #define RT_MEMORY_INIT                                                                                       \
@@ -206,8 +212,18 @@ typedef struct rt_job {
      {0, 0, 0, 0, {0, 0, 0, 0}}}
 
 /*
- * What `retort VERB` does: "train", "distill", "average", "eval", "calibrate", "report", "export". A run that was
- * stopped saves its state and returns RT_E_INTERRUPTED; "resume=true" continues it bit for bit. Since 0.2.
+ * What `retort VERB` does: "train", "distill", "average", "eval", "calibrate", "report", "export", "gather". Rows are
+ * predicted by rt_model_run; data, info, bench and recipe are the program's alone. A run that was stopped saves its
+ * state and returns RT_E_INTERRUPTED; "resume=true" continues it bit for bit. A "require" of eval that is not met is
+ * RT_E_GATE, after all else was done. Since 0.2.
+ *
+ *   - All that the job points to, words and data sets too, is needed until the call returns, and no longer.
+ *   - Several threads may run jobs at once, each with `threads` workers of its own; where two write one run, the second
+ *     gets RT_E_LOCKED. max-memory limits what the library holds in the whole process while the call runs: one call
+ *     at a time may set it. Without it there is no limit (the program has nine tenths of the machine's memory).
+ *   - train, distill, average and eval call `progress`, on the thread that called them. It may set the stop flag and
+ *     use models and sessions, but not run a job.
+ *   - train, distill, average, eval and calibrate look at `stop`; report, export and gather run to their end.
  *
  *     const char *settings[] = {"data=memory:flowers", "arch=mlp:50", "members=5", "out=runs/flowers"};
  *     rt_job job = RT_JOB_INIT;

@@ -3,6 +3,7 @@
  */
 #include "retort.h"
 #include <math.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -600,6 +601,43 @@ static void test_longer_memory(void **state) {
     REFUSED(rt_job_run("train", &job));
 }
 
+typedef struct worker {
+    pthread_t thread;
+    const rt_memory *data;
+    char to[160];
+    rt_status status;
+} worker;
+
+static void *work(void *user) {
+    worker *w = user;
+    const char *settings[] = {"data=memory:made", "arch=mlp:8", "epochs=3", "threads=1", w->to};
+    const rt_job job = {
+        .size = sizeof job, .settings = settings, .nsettings = 5, .memory = w->data, .nmemory = 1};
+    w->status = rt_job_run("train", &job);
+    return NULL;
+}
+
+/* Jobs at once do not see each other: they write the same model. */
+static void test_jobs_at_once(void **state) {
+    (void)state;
+    const rt_memory data = make_memory(RT_TASK_CLASSIFICATION);
+    worker all[3];
+    rt_model *m[3] = {NULL, NULL, NULL};
+    for (int i = 0; i < 3; i++) {
+        all[i].data = &data;
+        snprintf(all[i].to, sizeof all[i].to, "out=%s/at-once-%d", dir, i);
+        assert_int_equal(pthread_create(&all[i].thread, NULL, work, &all[i]), 0);
+    }
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(pthread_join(all[i].thread, NULL), 0);
+        assert_int_equal(all[i].status, RT_OK);
+        assert_int_equal(rt_model_load(&m[i], all[i].to + 4), RT_OK);
+        assert_string_equal(rt_model_meta(m[i], "sha256"), rt_model_meta(m[0], "sha256"));
+    }
+    for (int i = 0; i < 3; i++)
+        rt_model_destroy(&m[i]);
+}
+
 /* The rest of the header, and data sets from memory that cannot be one. */
 static void test_wrong_memory(void **state) {
     (void)state;
@@ -688,7 +726,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_verb),        cmocka_unit_test(test_regression_from_memory),
         cmocka_unit_test(test_settings),          cmocka_unit_test(test_eval_as_the_program),
-        cmocka_unit_test(test_memory_limit),      cmocka_unit_test(test_longer_memory),      cmocka_unit_test(test_wrong_arguments),
+        cmocka_unit_test(test_memory_limit),      cmocka_unit_test(test_longer_memory),
+        cmocka_unit_test(test_jobs_at_once),      cmocka_unit_test(test_wrong_arguments),
         cmocka_unit_test(test_wrong_memory),      cmocka_unit_test(test_wrong_outputs_of_a_regression),
         cmocka_unit_test(test_train_and_predict), cmocka_unit_test(test_sure_rows),
         cmocka_unit_test(test_distill),           cmocka_unit_test(test_refusals)};
