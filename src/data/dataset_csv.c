@@ -15,6 +15,8 @@
  * trained on; the target may be missing. Columns that it wants and that are not there are named, and so are those
  * it does not know.
  *
+ * Rows without an answer are refused, or with unlabelled=skip left out and counted.
+ *
  * Test part: splits=FILE,split=K (one line per split: zero-based row numbers of the test rows), else a share
  * test=0.1 of the rows (rt_holdout_mask).
  */
@@ -23,6 +25,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/size.h"
 #include "io/io.h"
 
@@ -35,8 +38,10 @@ enum { NAMES_SHOWN = 8 };
 struct rt_columns {
     rt_frame table;
     rt_encoder encoder;
-    int64_t target;   /* column, -1: none */
-    bool fixed;       /* the encoder is a model's */
+    int64_t target; /* column, -1: none */
+    bool fixed;     /* the encoder is a model's */
+    uint8_t *skip;  /* rows of the file that are not in the table, or NULL */
+    int64_t skipped;
     int64_t *rows[2]; /* of the table, in the training and in the test part */
     float *x[2];
     rt_str json; /* the encoder */
@@ -53,11 +58,32 @@ void rt_columns_destroy(rt_columns **kp) {
         rt_free(k->x[i]);
     }
     rt_str_deinit(&k->json);
+    rt_free(k->skip);
     rt_free(k);
     *kp = NULL;
 }
 
 /* ---- columns ---- */
+
+/* One of the words, the first if nothing is said. */
+static rt_status choice(const rt_spec *s, const char *key, const char *const *words, int64_t n,
+                        int64_t *out) {
+    const char *text = rt_spec_get(s, key);
+    *out = 0;
+    if (text == NULL)
+        return RT_OK;
+    for (; *out < n; ++*out)
+        if (strcmp(text, words[*out]) == 0)
+            return RT_OK;
+    rt_str list;
+    rt_str_init(&list);
+    for (int64_t i = 0; i < n; i++)
+        rt_str_appendf(&list, "%s%s", i == 0 ? "" : i + 1 < n ? ", " : " or ", words[i]);
+    rt_status st = rt_error_set(RT_E_USAGE, __FILE__, __LINE__, "data '%s': %s=%s, wanted %s", s->whole, key,
+                                text, rt_str_text(&list));
+    rt_str_deinit(&list);
+    return st;
+}
 
 static rt_status no_column(const rt_frame *t, const char *wanted) {
     const char **names = NULL;
@@ -276,8 +302,32 @@ static rt_status match_classes(rt_dataset *d, const rt_frame *t, const rt_column
 
 static rt_status target_gaps(const rt_columns *k) {
     const rt_column *y = &k->table.column[k->target];
-    RT_FAIL_IF(y->gaps > 0, RT_E_INPUT, "%s: line %lld, column %lld (%.60s) has no value", k->table.path,
-               (long long)y->first_gap, (long long)k->target + 1, y->name);
+    RT_FAIL_IF(y->gaps > 0, RT_E_INPUT,
+               "%s: line %lld, column %lld (%.60s) has no value, and it is the target (%lld rows: "
+               "unlabelled=skip leaves them out; target=none predicts all rows)",
+               k->table.path, (long long)y->first_gap, (long long)k->target + 1, y->name, (long long)y->gaps);
+    return RT_OK;
+}
+
+/* unlabelled=skip: rows without an answer leave the table, unless none has one. */
+static rt_status skip_unlabelled(rt_columns *k, const rt_spec *s) {
+    static const char *const words[] = {"refuse", "skip"};
+    rt_column *y = k->target >= 0 ? &k->table.column[k->target] : NULL;
+    int64_t skip = 0;
+    RT_TRY(choice(s, "unlabelled", words, RT_COUNT(words), &skip));
+    RT_FAIL_IF(skip && rt_spec_get(s, "splits"), RT_E_USAGE,
+               "data '%s': splits= has row numbers of the whole file; unlabelled=skip would change them",
+               s->whole);
+    if (!skip || !y || y->gaps == 0 || y->gaps == k->table.rows)
+        return RT_OK;
+    RT_TRY(rt_calloc(&k->skip, (size_t)k->table.rows, 1));
+    for (int64_t i = 0; i < k->table.rows; i++)
+        k->skip[i] = rt_column_gap(y, i);
+    rt_frame_skip(&k->table, k->skip);
+    k->skipped = y->gaps;
+    y->gaps = 0;
+    rt_log(RT_LOG_INFO, "%s: %lld %s no %.60s and %s left out", k->table.path, (long long)k->skipped,
+           k->skipped == 1 ? "row has" : "rows have", y->name, k->skipped == 1 ? "is" : "are");
     return RT_OK;
 }
 
@@ -569,25 +619,6 @@ void rt_dataset_feature(const rt_dataset *d, int64_t c, int64_t k, rt_str *out) 
 
 /* ---- all together ---- */
 
-static rt_status choice(const rt_spec *s, const char *key, const char *const *words, int64_t n,
-                        int64_t *out) {
-    const char *text = rt_spec_get(s, key);
-    *out = 0;
-    if (text == NULL)
-        return RT_OK;
-    for (; *out < n; ++*out)
-        if (strcmp(text, words[*out]) == 0)
-            return RT_OK;
-    rt_str list;
-    rt_str_init(&list);
-    for (int64_t i = 0; i < n; i++)
-        rt_str_appendf(&list, "%s%s", i == 0 ? "" : i + 1 < n ? ", " : " or ", words[i]);
-    rt_status st = rt_error_set(RT_E_USAGE, __FILE__, __LINE__, "data '%s': %s=%s, wanted %s", s->whole, key,
-                                text, rt_str_text(&list));
-    rt_str_deinit(&list);
-    return st;
-}
-
 static rt_status read_format(rt_frame_format *f, const rt_spec *s) {
     static const char *const header[] = {"yes", "no"}, *const decimal[] = {"point", "comma"},
                              *const sep[] = {"auto", "comma", "semicolon", "tab"};
@@ -618,7 +649,7 @@ static rt_status read_table(rt_columns *k, const rt_spec *s, const rt_data_like 
     RT_TRY(rt_frame_fill(&k->table));
     if (!k->fixed)
         ignore_row_numbers(k);
-    return RT_OK;
+    return skip_unlabelled(k, s);
 }
 
 static rt_status divide(rt_dataset *d, const rt_spec *s, const rt_part *all, rt_data_options o) {
@@ -638,8 +669,9 @@ done:
 }
 
 rt_status rt_load_csv(rt_dataset *d, const rt_spec *s, rt_data_options o) {
-    static const char *const keys[] = {"target", "task", "splits", "split",    "test", "seed",
-                                       "header", "drop", "use",    "category", "sep",  "decimal"};
+    static const char *const keys[] = {"target", "task",    "splits",    "split", "test",
+                                       "seed",   "header",  "drop",      "use",   "category",
+                                       "sep",    "decimal", "unlabelled"};
     RT_TRY(rt_spec_check(s, 1, 1, keys, RT_COUNT(keys)));
     int32_t *label = NULL;
     rt_status st = RT_OK;

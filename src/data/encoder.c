@@ -344,12 +344,6 @@ static rt_status slots_of(const rt_encoded *e, const rt_column *c, int64_t **out
     return RT_OK;
 }
 
-static bool is_gap(const rt_column *c, int64_t row) {
-    return c->kind == RT_COLUMN_NUMBER ? isnan(c->number[row])
-           : c->kind == RT_COLUMN_DATE ? isnan(c->date[row])
-                                       : c->code[row] < 0;
-}
-
 static rt_status run_column(const rt_encoder *all, const rt_encoded *e, const rt_column *c,
                             const int64_t *rows, int64_t n, float *out) {
     int64_t *slot = NULL;
@@ -367,7 +361,7 @@ static rt_status run_column(const rt_encoder *all, const rt_encoded *e, const rt
         else if (e->as == RT_AS_ONE_HOT && c->code[row] >= 0 && slot[c->code[row]] >= 0)
             x[slot[c->code[row]]] = 1;
         if (e->gaps)
-            x[e->width - 1] = is_gap(c, row);
+            x[e->width - 1] = rt_column_gap(c, row);
     }
     rt_free(slot);
     return RT_OK;

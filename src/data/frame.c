@@ -152,6 +152,30 @@ int64_t rt_frame_find(const rt_frame *t, const char *name) {
     return -1;
 }
 
+bool rt_column_gap(const rt_column *c, int64_t row) {
+    return c->kind == RT_COLUMN_NUMBER ? isnan(c->number[row])
+           : c->kind == RT_COLUMN_DATE ? isnan(c->date[row])
+                                       : c->code[row] < 0;
+}
+
+void rt_frame_skip(rt_frame *t, const uint8_t *mask) {
+    int64_t kept = 0;
+    for (int64_t i = 0; i < t->rows; i++) {
+        for (int64_t c = 0; c < t->columns && !mask[i]; c++) {
+            rt_column *k = &t->column[c];
+            if (k->number)
+                k->number[kept] = k->number[i];
+            if (k->date)
+                k->date[kept] = k->date[i];
+            if (k->code)
+                k->code[kept] = k->code[i];
+        }
+        t->line[kept] = t->line[i];
+        kept += !mask[i];
+    }
+    t->rows = kept;
+}
+
 /* ---- values ---- */
 
 static rt_status grow(rt_frame *t) {

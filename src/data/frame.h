@@ -92,6 +92,9 @@ rt_status rt_frame_open(rt_frame *t, const char *path, rt_frame_format f) RT_MUS
 rt_status rt_frame_fill(rt_frame *t) RT_MUST_CHECK;
 void rt_frame_deinit(rt_frame *t);
 int64_t rt_frame_find(const rt_frame *t, const char *name); /* column, or -1 */
+/* Leaves out the rows whose mask is not 0. */
+void rt_frame_skip(rt_frame *t, const uint8_t *mask);
+bool rt_column_gap(const rt_column *c, int64_t row); /* of a column that was read and has values */
 /* A gap: nothing, or one of the usual words for it (NA, ?, null, ...). */
 bool rt_is_gap(const char *s, size_t n);
 /* 2024-03-01, 2024/3/1 or 1.3.2024, perhaps with a time (14:30, 14:30:05.5, Z, +01:00) behind 'T' or a space.
