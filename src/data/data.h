@@ -61,6 +61,7 @@ typedef struct rt_data_options {
     rt_split split; /* how sources without a test part draw one */
     bool whole;     /* they draw none: all rows are in the test part */
     bool unlabelled;          /* labels are not checked, and perhaps not read; whole, too */
+    bool row_numbers;         /* columns that count the rows are features, as in version 0.1 */
     bool skip_broken;         /* pictures that cannot be decoded are left out, and a warning counts them */
     const rt_data_like *like; /* for a model, or NULL; used while opening only */
 } rt_data_options;

@@ -8,8 +8,8 @@
  * predict (they are all test rows). Task: numbers are regression, text is classification; task= overrides.
  * Classes are the distinct values, numbers in numeric order, texts in byte order.
  *
- * The others are features (encoder.c says what becomes of them) but for drop=a+b or those not in use=a+b, and a
- * first column without a name that counts the rows. category=a+b: columns of numbers that are names of things.
+ * The others are features (encoder.c says what becomes of them) but for drop=a+b or those not in use=a+b, and
+ * columns that count the rows, unless use= names them. category=a+b: columns of numbers that are names of things.
  *
  * For a model (rt_data_like) its own columns are looked up by name, in any order, and turned into what it was
  * trained on; the target may be missing. Columns that it wants and that are not there are named, and so are those
@@ -33,7 +33,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAMES_SHOWN = 8 };
+enum { NAMES_SHOWN = 8, COUNTED_ROWS = 10 };
 
 struct rt_columns {
     rt_frame table;
@@ -148,6 +148,7 @@ static void set_ignored(const rt_columns *k, rt_column *c) {
 static void set_used(const rt_columns *k, rt_column *c) {
     (void)k;
     c->kind = RT_COLUMN_UNKNOWN;
+    c->asked = true;
 }
 static void set_category(const rt_columns *k, rt_column *c) {
     (void)k;
@@ -167,6 +168,11 @@ static rt_status choose_columns(rt_columns *k, const rt_spec *s) {
 }
 
 /* ---- columns of a model ---- */
+
+/* What pandas and R write before the first column: it has no name. */
+static bool is_index(const rt_frame *t, int64_t i) {
+    return i == 0 && t->column[i].unnamed && !t->format.no_header;
+}
 
 static void name_append(rt_str *list, int *count, const char *name) {
     if ((*count)++ < NAMES_SHOWN)
@@ -207,9 +213,8 @@ static rt_status match_columns(rt_columns *k, const rt_spec *s) {
             column->told = true;
             continue;
         }
-        const bool counts_rows = c == 0 && column->unnamed && !k->table.format.no_header;
         const bool target = e->target && strcmp(column->name, e->target) == 0;
-        if (!counts_rows && !target)
+        if (!is_index(&k->table, c) && !target)
             name_append(&unknown, &nunknown, column->name);
         column->kind = RT_COLUMN_IGNORED;
     }
@@ -462,16 +467,30 @@ static rt_status csv_mask(rt_dataset *d, uint8_t **is_test, const rt_spec *s, co
 
 /* ---- rows ---- */
 
-/* A first column without a name that says 0, 1, 2, ... or 1, 2, 3, ...: the number of the row, no feature. */
-static void ignore_row_numbers(rt_columns *k) {
-    rt_column *c = &k->table.column[0];
-    if (!c->unnamed || k->table.format.no_header || c->kind != RT_COLUMN_NUMBER || c->told || k->target == 0)
-        return;
-    const float first = c->number[0];
-    for (int64_t i = 0; i < k->table.rows; i++)
-        if ((first != 0 && first != 1) || c->number[i] != (float)i + first)
-            return;
-    c->kind = RT_COLUMN_IGNORED;
+/* Of few rows a column may say so by chance, but not an index. */
+static bool counts_rows(const rt_columns *k, int64_t i, bool as_in_0_1) {
+    const rt_frame *t = &k->table;
+    const rt_column *c = &t->column[i];
+    return c->counts && c->kind == RT_COLUMN_NUMBER && !c->asked &&
+           (is_index(t, i) || (t->rows >= COUNTED_ROWS && !as_in_0_1));
+}
+
+/* The number of a row in its file is no feature: where the file is sorted it tells the answer, and of new rows nothing.
+ * It stays if there is nothing else. */
+static void ignore_row_numbers(rt_columns *k, bool as_in_0_1) {
+    const rt_frame *t = &k->table;
+    int64_t others = 0;
+    for (int64_t i = 0; i < t->columns; i++)
+        others += i != k->target && t->column[i].kind != RT_COLUMN_IGNORED &&
+                  t->column[i].kind != RT_COLUMN_UNKNOWN && !counts_rows(k, i, as_in_0_1);
+    for (int64_t i = 0; i < t->columns; i++) {
+        if (i == k->target || !counts_rows(k, i, as_in_0_1))
+            continue;
+        rt_log(RT_LOG_INFO, "%s: column %.60s counts the rows and %s", t->path, t->column[i].name,
+               others > 0 ? "is left out (use= takes it)" : "stays, since there is no other");
+        if (others > 0)
+            t->column[i].kind = RT_COLUMN_IGNORED;
+    }
 }
 
 static rt_status list_rows(rt_columns *k, const rt_dataset *d, const uint8_t *is_test) {
@@ -515,6 +534,24 @@ static rt_status fit(rt_dataset *d, const int64_t *rows, int64_t n) {
     rt_encoder_deinit(&k->encoder);
     RT_TRY(rt_encoder_fit(&k->encoder, &k->table, k->target, rows, n));
     return encode(d);
+}
+
+/* To the training part, if there is one. */
+static rt_status fit_part(rt_dataset *d) {
+    const bool train = d->train.n > 0;
+    return fit(d, d->columns->rows[!train], train ? d->train.n : d->test.n);
+}
+
+/* A model without a table, of version 0.1 or of other data, has a feature for every column. */
+static rt_status take_row_numbers(rt_dataset *d) {
+    const rt_frame *t = &d->columns->table;
+    bool any = false;
+    for (int64_t i = 0; i < t->columns; i++)
+        if (t->column[i].counts && t->column[i].kind == RT_COLUMN_IGNORED && !is_index(t, i)) {
+            t->column[i].kind = RT_COLUMN_NUMBER;
+            any = true;
+        }
+    return any ? fit_part(d) : RT_OK;
 }
 
 rt_status rt_dataset_fit(rt_dataset *d, const rt_subset *rows) {
@@ -562,8 +599,10 @@ static rt_status check_kinds(const rt_columns *k, const rt_encoder *e) {
 rt_status rt_dataset_encode_as(rt_dataset *d, const char *table) {
     rt_columns *k = d->columns;
     rt_encoder e;
-    if (k == NULL || table == NULL)
+    if (k == NULL)
         return RT_OK;
+    if (table == NULL)
+        return take_row_numbers(d);
     k->fixed = true;
     if (strcmp(table, rt_str_text(&k->json)) == 0)
         return RT_OK;
@@ -631,7 +670,8 @@ static rt_status read_format(rt_frame_format *f, const rt_spec *s) {
     return RT_OK;
 }
 
-static rt_status read_table(rt_columns *k, const rt_spec *s, const rt_data_like *like, bool unlabelled) {
+static rt_status read_table(rt_columns *k, const rt_spec *s, const rt_data_options *o) {
+    const rt_data_like *like = o->like;
     rt_frame_format format;
     RT_TRY(read_format(&format, s));
     RT_TRY(rt_frame_open(&k->table, s->path[0], format));
@@ -640,7 +680,7 @@ static rt_status read_table(rt_columns *k, const rt_spec *s, const rt_data_like 
         k->fixed = true;
     }
     RT_TRY(find_target(k, s, k->encoder.target));
-    if (k->target >= 0 && unlabelled) {
+    if (k->target >= 0 && o->unlabelled) {
         k->table.column[k->target].kind = RT_COLUMN_IGNORED;
         k->target = -1;
     }
@@ -648,7 +688,7 @@ static rt_status read_table(rt_columns *k, const rt_spec *s, const rt_data_like 
     RT_TRY(tell_target(k, s, like));
     RT_TRY(rt_frame_fill(&k->table));
     if (!k->fixed)
-        ignore_row_numbers(k);
+        ignore_row_numbers(k, o->row_numbers || like);
     return skip_unlabelled(k, s);
 }
 
@@ -678,13 +718,12 @@ rt_status rt_load_csv(rt_dataset *d, const rt_spec *s, rt_data_options o) {
     RT_TRY(rt_calloc(&d->columns, 1, sizeof *d->columns));
     rt_columns *k = d->columns;
     rt_str_init(&k->json);
-    RT_TRY(read_table(k, s, o.like, o.unlabelled));
+    RT_TRY(read_table(k, s, &o));
     RT_TRY_GOTO(rt_calloc(&label, (size_t)k->table.rows, sizeof *label));
     rt_part all = {.n = k->table.rows};
     RT_TRY_GOTO(read_target(d, k, o.like, &all, label));
     RT_TRY_GOTO(divide(d, s, &all, o));
-    const bool train = d->train.n > 0;
-    st = k->fixed ? encode(d) : fit(d, k->rows[!train], train ? d->train.n : d->test.n);
+    st = k->fixed ? encode(d) : fit_part(d);
 done:
     rt_free(label);
     return st;

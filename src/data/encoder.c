@@ -179,7 +179,7 @@ static rt_status fit_column(rt_encoder *all, rt_encoded *e, const rt_frame *t, c
         e->why = "no values";
         break;
     case RT_COLUMN_IGNORED:
-        e->why = "dropped";
+        e->why = c->counts ? "it counts the rows" : "dropped";
         break;
     }
     e->as = RT_AS_NOTHING;

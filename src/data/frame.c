@@ -49,7 +49,7 @@ static void column_clear(rt_column *c) {
     c->code = NULL;
     c->category = NULL;
     c->categories = c->category_cap = c->gaps = c->first_gap = 0;
-    c->stale = false;
+    c->stale = c->counts = false;
 }
 
 void rt_frame_deinit(rt_frame *t) {
@@ -276,6 +276,7 @@ static rt_status put_category(rt_frame *t, rt_column *c, const rt_csv_field *f) 
 static void put_gap(const rt_frame *t, rt_column *c) {
     if (c->gaps++ == 0)
         c->first_gap = t->reader.line_start;
+    c->counts = false;
     if (c->kind == RT_COLUMN_NUMBER)
         c->number[t->rows] = NAN;
     else if (c->kind == RT_COLUMN_DATE)
@@ -315,6 +316,8 @@ static rt_status put_value(rt_frame *t, rt_column *c, const rt_csv_field *f) {
         c->date[t->rows] = v;
         return RT_OK;
     }
+    c->start = t->rows == 0 ? v : c->start;
+    c->counts = (t->rows == 0 || c->counts) && v == floor(c->start) + (double)t->rows;
     c->number[t->rows] = (float)v;
     RT_FAIL_IF(!isfinite((float)v), RT_E_INPUT,
                "%s: line %lld, column %lld (%.60s): %.*s is beyond single precision", t->path,

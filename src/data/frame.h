@@ -58,9 +58,12 @@ typedef struct rt_category {
 typedef struct rt_column {
     const char *name;
     rt_column_kind kind;
-    bool told;     /* the kind was given, not found */
-    bool unnamed;  /* the header says nothing */
-    bool stale;    /* found to be of another kind on the way: the file is read again */
+    bool told;    /* the kind was given, not found */
+    bool unnamed; /* the header says nothing */
+    bool stale;   /* found to be of another kind on the way: the file is read again */
+    bool asked;   /* named by who wants it */
+    bool counts;  /* row i holds start + i, a whole number */
+    double start;
     float *number; /* NaN: a gap */
     double *date;  /* seconds since 1970; NaN: a gap */
     int32_t *code; /* index of category; -1: a gap */

@@ -36,8 +36,11 @@ static rt_split test_split(const rt_config *c) {
 
 rt_data_options rt_config_data(const rt_config *c) {
     const int64_t seed = c->data_seed >= 0 ? c->data_seed : c->seed;
-    return (rt_data_options){
-        .seed = (uint64_t)seed, .limit = c->limit, .split = test_split(c), .skip_broken = c->skip_broken};
+    return (rt_data_options){.seed = (uint64_t)seed,
+                             .limit = c->limit,
+                             .split = test_split(c),
+                             .row_numbers = rt_config_older(c),
+                             .skip_broken = c->skip_broken};
 }
 
 /* How validation rows are chosen, and by which seed. */
