@@ -569,31 +569,44 @@ rt_status rt_dataset_fit(rt_dataset *d, const rt_subset *rows) {
     return st;
 }
 
-static const char *kind_words(rt_column_kind kind) {
-    static const char *const words[] = {[RT_COLUMN_UNKNOWN] = "nothing",
-                                        [RT_COLUMN_NUMBER] = "numbers",
-                                        [RT_COLUMN_DATE] = "dates",
-                                        [RT_COLUMN_CATEGORY] = "categories",
-                                        [RT_COLUMN_IGNORED] = "what is left out"};
-    return words[kind];
-}
-
-/* All the encoder's columns were read, as the kinds it takes. */
-static rt_status check_kinds(const rt_columns *k, const rt_encoder *e) {
+/* The encoder's columns are there; *other: some were not read as the kinds it takes. */
+static rt_status check_kinds(const rt_columns *k, const rt_encoder *e, bool *other) {
+    *other = false;
     for (int64_t c = 0; c < e->columns; c++) {
         const rt_column_kind want = rt_encoder_kind(&e->column[c]);
-        const int64_t at = want == RT_COLUMN_IGNORED ? -1 : rt_frame_find(&k->table, e->column[c].name);
         if (want == RT_COLUMN_IGNORED)
             continue;
+        const int64_t at = rt_frame_find(&k->table, e->column[c].name);
         RT_FAIL_IF(at < 0, RT_E_INPUT, "%s: its columns are not the model's: missing: %.60s", k->table.path,
                    e->column[c].name);
-        RT_FAIL_IF(at == k->target, RT_E_INPUT, "%s: column %.60s is the target here, and an input of the model",
-                   k->table.path, e->column[c].name);
-        RT_FAIL_IF(k->table.column[at].kind != want, RT_E_INPUT,
-                   "%s: column %.60s holds %s here, the model takes %s", k->table.path, e->column[c].name,
-                   kind_words(k->table.column[at].kind), kind_words(want));
+        RT_FAIL_IF(at == k->target, RT_E_INPUT,
+                   "%s: column %.60s is the target here, and an input of the model", k->table.path,
+                   e->column[c].name);
+        *other = *other || k->table.column[at].kind != want;
     }
     return RT_OK;
+}
+
+/* Reads the file once more, by the kinds that an encoder takes. Answers were taken out of it the first time. */
+static rt_status read_again(rt_columns *k, const rt_encoder *e) {
+    rt_frame t;
+    rt_status st = rt_frame_open(&t, k->table.path, k->table.format);
+    for (int64_t c = 0; st == RT_OK && c < t.columns; c++) {
+        const int64_t at = c == k->target ? -1 : rt_encoder_find(e, t.column[c].name);
+        t.column[c].kind = at < 0 ? RT_COLUMN_IGNORED : rt_encoder_kind(&e->column[at]);
+        t.column[c].told = true;
+    }
+    if (st == RT_OK)
+        st = rt_frame_fill(&t);
+    if (st == RT_OK && (t.rows != k->table.rows + k->skipped || t.columns != k->table.columns))
+        st = rt_error_set(RT_E_INPUT, __FILE__, __LINE__, "%s: has changed since it was read", k->table.path);
+    if (st == RT_OK && k->skip)
+        rt_frame_skip(&t, k->skip);
+    rt_frame old = k->table;
+    if (st == RT_OK)
+        k->table = t;
+    rt_frame_deinit(st == RT_OK ? &old : &t);
+    return st;
 }
 
 rt_status rt_dataset_encode_as(rt_dataset *d, const char *table) {
@@ -606,9 +619,12 @@ rt_status rt_dataset_encode_as(rt_dataset *d, const char *table) {
     k->fixed = true;
     if (strcmp(table, rt_str_text(&k->json)) == 0)
         return RT_OK;
+    bool other = false;
     rt_status st = rt_encoder_read(&e, table, "table of the model");
     if (st == RT_OK)
-        st = check_kinds(k, &e);
+        st = check_kinds(k, &e, &other);
+    if (st == RT_OK && other)
+        st = read_again(k, &e);
     if (st != RT_OK) {
         rt_encoder_deinit(&e);
         return st;

@@ -98,4 +98,31 @@ expect 2 "for classification" "a transform of classes"
 awk 'BEGIN { print "note,y"; for (i = 0; i < 50; i++) print "remark no. " i " of this day," i }' >prose.csv
 run train --data csv:prose.csv --arch mlp:4 --out prose
 expect 3 "leave it out with drop=note" "prose is refused with advice"
+
+# a column that counts the rows tells the class of a sorted file, and of new rows nothing
+awk 'BEGIN { srand(2); print "Id,x,kind"; for (i = 0; i < 90; i++) print i "," rand() "," substr("abc", int(i / 30) + 1, 1) }' >sorted.csv
+run data csv:sorted.csv
+expect 0 "column Id counts the rows and is left out" "row numbers are left out"
+check "and described" grep -q 'Id .*nothing (it counts the rows)' out
+run data csv:sorted.csv,use=Id+x
+check "unless they are asked for" grep -q 'Id .*number' out
+
+# a student reads the table as its teacher does, whatever it is told of the columns; so does eval, of two choices of columns
+awk 'BEGIN { srand(4); print "zip,x,plan"; for (i = 0; i < 200; i++) { z = int(5 * rand());
+    print 8000 + z "," rand() "," (z % 2 ? "basic" : "pro") } }' >zip.csv
+run train --data csv:zip.csv,category=zip --arch mlp:8 --epochs 2 --out by-name --quiet
+run train --data csv:zip.csv,use=zip --arch mlp:8 --epochs 2 --out by-number --quiet
+run distill --teacher by-name --data csv:zip.csv --arch mlp:8 --epochs 1 --out pupil --quiet
+expect 0 "" "distils without a word about the columns"
+check "which are the teacher's" sh -c 'strings pupil/model.safetensors | grep -q 8004'
+run eval by-name by-number --data csv:zip.csv
+expect 0 "" "two runs with different choices of columns"
+run eval by-number by-name --data csv:zip.csv
+expect 0 "" "in either order"
+
+awk -F, 'NR % 20 == 0 { print $1 "," $2 ","; next } 1' zip.csv >partly.csv
+run train --data csv:partly.csv --arch mlp:8 --epochs 1 --out no
+expect 3 "unlabelled=skip leaves them out" "rows without an answer, and the way out"
+run train --data csv:partly.csv,unlabelled=skip --arch mlp:8 --epochs 1 --out partly
+expect 0 "10 rows have no plan and are left out" "which is counted"
 finish

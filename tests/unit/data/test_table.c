@@ -183,6 +183,74 @@ static void test_kinds(void **state) {
     rt_dataset_destroy(&d);
 }
 
+static int64_t width_of(const char *text, const char *tail) {
+    rt_dataset *d = opened(text, tail);
+    const int64_t width = rt_dataset_row(d).d[0];
+    rt_dataset_destroy(&d);
+    return width;
+}
+
+/* The number of a row is no feature, whatever its name and wherever it begins, unless it is asked for. */
+static void test_row_numbers(void **state) {
+    (void)state;
+    rt_str t;
+    rt_str_init(&t);
+    rt_str_append(&t, "x,Id,gaps,late,y\n");
+    for (int i = 0; i < 30; i++)
+        rt_str_appendf(&t, "%d,%lld,%.0d,%d,%d\n", i * 7 % 30, 5000000000LL + i, i, i < 29 ? i : 30, i);
+    const char *text = rt_str_text(&t); /* gaps: nothing for the first 0 */
+    rt_dataset *d = opened(text, ",test=0");
+    rt_str becomes;
+    rt_str_init(&becomes);
+    assert_int_equal(rt_dataset_row(d).d[0], 1 + 2 + 1);
+    rt_dataset_column(d, 1, &becomes);
+    assert_string_equal(rt_str_text(&becomes), "nothing (it counts the rows)");
+    rt_str_deinit(&becomes);
+    const rt_data_like like = rt_dataset_like(d);
+    rt_dataset *e = NULL; /* for the model it may be there or not, and count or not */
+    assert_ok(open_for(&e, "x,gaps,late\n1,2,3\n", "", &like));
+    rt_dataset_destroy(&e);
+    assert_ok(open_for(&e, "x,Id,gaps,late\n1,77,2,3\n", "", &like));
+    assert_int_equal(rt_dataset_row(e).d[0], 4);
+    rt_dataset_destroy(&e);
+    rt_dataset_destroy(&d);
+    assert_int_equal(width_of(text, ",use=x+Id"), 2);
+    assert_int_equal(width_of(text, ",use=x"), 1);
+    assert_ok(open_with(&d, "csv", scratch_path(&s, "t.csv"), "", (rt_data_options){.row_numbers = true}));
+    assert_int_equal(rt_dataset_row(d).d[0], 5);
+    rt_dataset_destroy(&d);
+    assert_int_equal(width_of("n,x,y\n1,5,1\n2,7,2\n3,6,3\n", ",test=0"), 2); /* too few to be sure */
+    rt_str_deinit(&t);
+    rt_str_init(&t);
+    rt_str_append(&t, "x,y\n");
+    for (int i = 0; i < 30; i++)
+        rt_str_appendf(&t, "%d,%d\n", i, i % 4);
+    assert_int_equal(width_of(rt_str_text(&t), ",test=0"), 1); /* there is nothing else */
+    rt_str_deinit(&t);
+}
+
+/* Rows without an answer: refused with the way out, or left out. */
+static void test_unlabelled_rows(void **state) {
+    (void)state;
+    static const char text[] = "x,c,y\n1,u,10\n2,v,\n3,u,30\n4,v,NA\n5,u,50\n";
+    refused(text, "", NULL,
+            "line 3, column 3 (y) has no value, and it is the target (2 rows: unlabelled=skip");
+    rt_dataset *d = opened(text, ",unlabelled=skip,test=0");
+    static const float x[] = {1, 1, 3, 1, 5, 1}, y[] = {10, 30, 50};
+    assert_int_equal(rt_dataset_train(d)->n, 3);
+    assert_memory_equal(rt_dataset_train(d)->f32, x, sizeof x);
+    assert_memory_equal(rt_dataset_train(d)->target, y, sizeof y);
+    assert_ok(rt_dataset_encode_as(d, "{\"columns\":[{\"name\":\"x\",\"as\":\"hashed\",\"gaps\":false}]}"));
+    assert_int_equal(rt_dataset_row(d).d[0], RT_HASH_WIDTH); /* read again: the same rows */
+    rt_dataset_destroy(&d);
+    d = opened("x,y\n1,a\n2,\n3,b\n", ",unlabelled=skip,test=0");
+    assert_true(rt_dataset_train(d)->n == 2 && rt_dataset_train(d)->label[1] == 1);
+    rt_dataset_destroy(&d);
+    refused("x,y\n1,\n2,\n", ",unlabelled=skip", NULL, "has no value");
+    refused(text, ",unlabelled=keep", NULL, "wanted refuse or skip");
+    refused(text, ",unlabelled=skip,splits=s.txt", NULL, "row numbers of the whole file");
+}
+
 static void test_forms(void **state) {
     (void)state;
     static const float x[] = {1.5F, 2, -4.5F, 50};
@@ -259,7 +327,19 @@ static void test_encode_as(void **state) {
     assert_string_not_equal(rt_dataset_hash(d), before);
     assert_ok(rt_dataset_encode_as(d, full));
     assert_string_equal(rt_dataset_hash(d), before);
+    /* numbers as categories, and back: the file is read again, by the model's kinds */
+    assert_ok(rt_dataset_encode_as(
+        d, "{\"columns\":[{\"name\":\"n\",\"as\":\"one-hot\",\"gaps\":true,\"other\":true,"
+           "\"categories\":[\"1\",\"3\"]}]}"));
+    static const float one[] = {1, 0, 0, 0}, gap[] = {0, 0, 0, 1}, other[] = {0, 0, 1, 0};
+    check_row(d, 0, one);
+    check_row(d, 1, gap);
+    check_row(d, 3, other);
+    assert_true(rt_dataset_train(d)->target[3] == 4);
+    assert_ok(rt_dataset_encode_as(d, full));
+    assert_string_equal(rt_dataset_hash(d), before);
     static const char *const bad[] = {
+        "{\"columns\":[{\"name\":\"colour\",\"as\":\"number\",\"gaps\":false,\"median\":1}]}",
         "",
         "{}",
         "[]",
@@ -315,9 +395,12 @@ static void test_dates(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_features),     cmocka_unit_test(test_fit_rows),  cmocka_unit_test(test_hashed),
-        cmocka_unit_test(test_large_median), cmocka_unit_test(test_kinds),     cmocka_unit_test(test_forms),
-        cmocka_unit_test(test_for_a_model),  cmocka_unit_test(test_encode_as), cmocka_unit_test(test_dates),
+        cmocka_unit_test(test_features),    cmocka_unit_test(test_fit_rows),
+        cmocka_unit_test(test_hashed),      cmocka_unit_test(test_large_median),
+        cmocka_unit_test(test_kinds),       cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_row_numbers), cmocka_unit_test(test_unlabelled_rows),
+        cmocka_unit_test(test_for_a_model), cmocka_unit_test(test_encode_as),
+        cmocka_unit_test(test_dates),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
