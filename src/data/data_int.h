@@ -113,12 +113,15 @@ typedef struct rt_picture_files {
     char **path;
     int32_t *label;
     int64_t n, cap, train;
-    bool labelled, two; /* there are classes; there are two parts */
+    bool labelled, two; /* there are classes; parts are told by folders */
+    int64_t passed;     /* files and folders that are no pictures, and the first of them */
+    char *first_passed;
     char **classes;
     int64_t nclasses;
 } rt_picture_files;
 /* Adds what a path means: a file, a pattern, a directory. */
 rt_status rt_picture_files_find(rt_picture_files *f, const char *path, const rt_data_options *o) RT_MUST_CHECK;
+void rt_picture_files_tell(const rt_picture_files *f); /* warns of what was passed over */
 void rt_picture_files_deinit(rt_picture_files *f);
 
 bool rt_augment_any(const rt_augment *a);

@@ -252,6 +252,7 @@ rt_status rt_load_images(rt_dataset *d, const rt_spec *spec, rt_data_options o) 
     RT_TRY(rt_spec_check(spec, spec->files == 0, 1, keys, RT_COUNT(keys)));
     RT_TRY_GOTO(rt_spec_get_u64(spec, "seed", &d->split_seed));
     RT_TRY_GOTO(find_all(&s, spec, &o));
+    rt_picture_files_tell(&s.files);
     RT_TRY_GOTO(choose_size(&s, spec, o.like));
     RT_TRY_GOTO(read_all(&s));
     if (s.files.n == 0)

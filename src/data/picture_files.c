@@ -2,12 +2,13 @@
  * picture_files.c - which pictures a SPEC or a list of names means, and the class of each.
  *
  *     DIR with folders          one folder per class, classes in the order of their names; perhaps under train/ and test/,
- *                               where test/ may lack classes but have none of its own
+ *                               where test/ may lack classes but have none of its own; or under test/ alone
  *     DIR of pictures           no classes: rows to be predicted
- *     FILE, DIR/PATTERN         the same (* ? [...] in the last part of a path)
+ *     FILE, PATTERN             the same (* ? [...] in any part of a path)
  *
- * For a model, classes are the model's: a folder is looked up by name. Hidden files are passed over without a word, files
- * that are neither .png nor .jpg/.jpeg with one.
+ * For a model, classes are the model's: a folder is looked up by name. Hidden files are passed over without a word, what
+ * is neither .png nor .jpg/.jpeg is counted. Validation rows are drawn from train/: a folder of them (val/) is not read,
+ * and a warning says so.
  */
 #include "data/data_int.h"
 
@@ -19,10 +20,13 @@
 #include <string.h>
 #include <strings.h>
 
+static const char WILD[] = "*?[";
+
 void rt_picture_files_deinit(rt_picture_files *f) {
     rt_names_free(f->path, f->n);
     rt_names_free(f->classes, f->nclasses);
     rt_free(f->label);
+    rt_free(f->first_passed);
     *f = (rt_picture_files){.n = 0};
 }
 
@@ -64,28 +68,73 @@ static rt_status add(rt_picture_files *f, const char *path, int32_t label) {
     return RT_OK;
 }
 
-/* The pictures of one folder whose names match (NULL: all). */
-static rt_status add_folder(rt_picture_files *f, const char *dir, const char *pattern, int32_t label) {
+/* A picture by its name joins the list; anything else is counted. */
+static rt_status add_or_pass(rt_picture_files *f, const char *path, int32_t label) {
+    if (rt_picture_is_file(path))
+        return add(f, path, label);
+    if (f->passed++ == 0)
+        f->first_passed = rt_strdup(path);
+    return f->first_passed ? RT_OK : RT_E_MEMORY;
+}
+
+void rt_picture_files_tell(const rt_picture_files *f) {
+    const bool folder = f->passed > 0 && rt_dir_exists(f->first_passed);
+    const char *why = folder ? "a folder where pictures are wanted" : "neither .png nor .jpg";
+    if (f->passed == 1)
+        rt_log(RT_LOG_WARN, "%s is passed over: %s", f->first_passed, why);
+    else if (f->passed > 1)
+        rt_log(RT_LOG_WARN, "%lld names are passed over, the first: %s (%s)", (long long)f->passed,
+               f->first_passed, why);
+}
+
+/* What a path with wildcards in `rest`, its parts below dir, means. */
+static rt_status add_matches(rt_picture_files *f, const char *dir, const char *rest) {
+    char **names = NULL, *path = NULL, *part = rt_strdup(rest);
+    int64_t n = 0;
+    rt_status st = part ? RT_OK : RT_E_MEMORY;
+    const size_t length = strcspn(rest, "/");
+    const char *below = rest + length + strspn(rest + length, "/");
+    RT_TRY_GOTO(st);
+    part[length] = 0;
+    RT_TRY_GOTO(rt_dir_list(dir, &names, &n));
+    for (int64_t i = 0; i < n; i++) {
+        if (fnmatch(part, names[i], FNM_PERIOD) != 0)
+            continue;
+        RT_TRY_GOTO(rt_path_join(&path, dir, names[i]));
+        if (*below == 0)
+            RT_TRY_GOTO(add_or_pass(f, path, 0));
+        else if (rt_dir_exists(path))
+            RT_TRY_GOTO(add_matches(f, path, below));
+        rt_free(path);
+        path = NULL;
+    }
+done:
+    rt_free(path);
+    rt_free(part);
+    rt_names_free(names, n);
+    return st;
+}
+
+/* The pictures of one folder. */
+static rt_status add_folder(rt_picture_files *f, const char *dir, int32_t label) {
     char **names = NULL, *path = NULL;
     int64_t n = 0;
     const int64_t before = f->n;
+    const char *other = NULL;
     rt_status st = RT_OK;
     RT_TRY(rt_dir_list(dir, &names, &n));
     for (int64_t i = 0; i < n; i++) {
-        if (names[i][0] == '.' || (pattern && fnmatch(pattern, names[i], 0) != 0))
+        if (names[i][0] == '.')
             continue;
-        if (!rt_picture_is_file(names[i])) {
-            rt_log(RT_LOG_WARN, "%s/%s is passed over: neither .png nor .jpg", dir, names[i]);
-            continue;
-        }
+        other = names[i];
         RT_TRY_GOTO(rt_path_join(&path, dir, names[i]));
-        RT_TRY_GOTO(add(f, path, label));
+        RT_TRY_GOTO(add_or_pass(f, path, label));
         rt_free(path);
         path = NULL;
     }
     if (f->n == before)
-        RT_FAIL_GOTO(RT_E_INPUT, "%s: no .png and no .jpg file%s%s", dir, pattern ? " is called " : "",
-                     pattern ? pattern : "");
+        RT_FAIL_GOTO(RT_E_INPUT, "%s: no .png and no .jpg file%s%s", dir, other ? ", but " : "",
+                     other ? other : "");
 done:
     rt_free(path);
     rt_names_free(names, n);
@@ -141,7 +190,7 @@ static rt_status add_classes(rt_picture_files *f, const char *dir, const rt_data
             RT_FAIL_GOTO(RT_E_INPUT, "%s: class '%s' is not among the %s classes", dir, here[i],
                          o->like ? "model's" : "training");
         RT_TRY_GOTO(rt_path_join(&path, dir, here[i]));
-        RT_TRY_GOTO(add_folder(f, path, NULL, (int32_t)RT_MAX(k, 0)));
+        RT_TRY_GOTO(add_folder(f, path, (int32_t)RT_MAX(k, 0)));
         rt_free(path);
         path = NULL;
     }
@@ -171,20 +220,44 @@ static rt_status add_two(rt_picture_files *f, const char *train, const char *tes
     return add_classes(f, test, o);
 }
 
+/* Pictures beside train/ that nobody asked for are named rather than left without a word. */
+static rt_status tell_validation(const char *dir) {
+    static const char *const names[] = {"val", "valid", "validation"};
+    for (int64_t i = 0; i < RT_COUNT(names); i++) {
+        char *path = NULL;
+        RT_TRY(rt_path_join(&path, dir, names[i]));
+        if (rt_dir_exists(path))
+            rt_log(RT_LOG_WARN,
+                   "%s is not read: validation rows are drawn from train/ (--valid); called test/, it "
+                   "would be the test part",
+                   path);
+        rt_free(path);
+    }
+    return RT_OK;
+}
+
 static rt_status add_directory(rt_picture_files *f, const char *dir, const rt_data_options *o) {
     char *train = NULL, *test = NULL, **names = NULL;
     int64_t n = 0;
     rt_status st = RT_OK;
     RT_TRY_GOTO(rt_path_join(&train, dir, "train"));
     RT_TRY_GOTO(rt_path_join(&test, dir, "test"));
-    if (rt_dir_exists(train) && rt_dir_exists(test)) {
+    const bool to_train = rt_dir_exists(train);
+    if (to_train)
+        RT_TRY_GOTO(tell_validation(dir));
+    if (to_train && rt_dir_exists(test)) {
         st = add_two(f, train, test, o);
         goto done;
     }
-    const char *at = rt_dir_exists(train) ? train : dir;
+    RT_TRY_GOTO(folders(dir, &names, &n));
+    f->two = n == 1 && strcmp(names[0], "test") == 0; /* the test part alone */
+    const char *at = to_train ? train : f->two ? test : dir;
+    rt_names_free(names, n);
+    names = NULL;
+    n = 0;
     RT_TRY_GOTO(folders(at, &names, &n));
     if (n == 0) {
-        st = add_folder(f, at, NULL, 0);
+        st = add_folder(f, at, 0);
         goto done;
     }
     f->labelled = true;
@@ -198,23 +271,27 @@ done:
 }
 
 static rt_status add_pattern(rt_picture_files *f, const char *path) {
-    const char *slash = strrchr(path, '/');
-    char *dir = slash ? rt_strdup(path) : rt_strdup(".");
+    size_t plain = strcspn(path, WILD); /* where the first part with a wildcard begins */
+    const int64_t before = f->n;
+    while (plain > 0 && path[plain - 1] != '/')
+        plain--;
+    char *dir = rt_strdup(plain > 0 ? path : "."); /* "album/": its slash stays, "/" is one, too */
     if (dir == NULL)
         return RT_E_MEMORY;
-    if (slash)
-        dir[RT_MAX(slash - path, 1)] = 0;
-    rt_status st = add_folder(f, dir, slash ? slash + 1 : path, 0);
+    dir[RT_MAX(plain, (size_t)2) - 1] = 0;
+    rt_status st = add_matches(f, dir, path + plain);
     rt_free(dir);
-    return st;
+    RT_TRY(st);
+    RT_FAIL_IF(f->n == before, RT_E_INPUT, "no .png and no .jpg file is called %s", path);
+    return RT_OK;
 }
 
 rt_status rt_picture_files_find(rt_picture_files *f, const char *path, const rt_data_options *o) {
     if (rt_dir_exists(path))
         return add_directory(f, path, o);
-    if (!rt_file_exists(path) && strpbrk(path, "*?["))
+    if (!rt_file_exists(path) && strpbrk(path, WILD))
         return add_pattern(f, path);
-    RT_FAIL_IF(!rt_picture_is_file(path), RT_E_INPUT, "%s: neither a directory nor a .png or .jpg file%s", path,
-               rt_file_exists(path) ? "" : "; it is not there");
+    RT_FAIL_IF(!rt_picture_is_file(path), RT_E_INPUT, "%s: neither a directory nor a .png or .jpg file%s",
+               path, rt_file_exists(path) ? "" : "; it is not there");
     return add(f, path, 0);
 }

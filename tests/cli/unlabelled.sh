@@ -62,6 +62,37 @@ run eval r --data images:pets --ood more=images:album --json
 expect 0 "" "foreign pictures need no labels"
 check "all of them count" grep -q '"ood:more".*"rows":2' out
 
+# ---- folders and names that are not what they seem
+mkdir -p split/train split/val split/test && cp -r pets/* split/train && cp -r pets/* split/val && cp -r pets/* split/test
+run data images:split
+expect 0 "split/val is not read: validation rows are drawn from train/" "a folder for validation is named"
+mkdir alone-test && cp -r pets alone-test/test
+run data images:alone-test
+expect 0 "" "the test part alone"
+check "has its classes" grep -q 'cat.*20' out
+run eval r --data images:alone-test --json
+check "and all its rows" grep -q '"rows":40' out
+run train --data images:alone-test --arch mlp:8 --epochs 1 --out no
+check "there is nothing to train on" test "$rc" -ne 0
+for i in 1 2 3 4 5; do : >album/$i.webp; done
+run predict r album --out q.csv
+expect 0 "5 names are passed over, the first: album/1.webp (neither .png nor .jpg)" "other files are counted"
+check "in one line" test "$(grep -c 'passed over' err)" -eq 1
+mkdir foreign && mv album/*.webp foreign
+run predict r foreign
+expect 3 "foreign: no .png and no .jpg file, but 5.webp" "nothing else is there"
+cp pets/cat/000000.png album/.hidden.png
+run predict r 'pets/*/00000[0-3].png' --out q.csv
+expect 0 "" "a pattern in every part of a path"
+check "its pictures in the order of their names" sh -c "cut -d, -f2 q.csv | tail -n +2 | sort -c && test $(rows q.csv) -eq 4"
+run predict r './p*s/c?t/*.png' --out q.csv
+check "three of them" test "$(rows q.csv)" -eq 20
+run predict r 'album/*.png' --out q.csv
+check "hidden ones are not meant" test "$(rows q.csv)" -eq 2
+rm album/.hidden.png
+run predict r 'pets/*/*.jpg'
+expect 3 "no .png and no .jpg file is called pets/*/*.jpg" "a pattern of nothing"
+
 # ---- sizes, colours, broken files
 mkdir -p mixed/cat mixed/dog
 cp pets/cat/*.png mixed/cat && cp pets/dog/*.png mixed/dog && cp more/0/000000.png mixed/cat/x.png && cp more/1/000001.png mixed/dog/y.png
