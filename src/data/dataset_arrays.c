@@ -2,8 +2,9 @@
  * dataset_arrays.c - data from arrays: X, the rows, and Y, one label or target per row, if there is one. They are two
  * NumPy files, or two tensors of a safetensors file.
  *
- * X is (n, f), (n, h, w) or (n, c, h, w) in u1, f2, bf16, f4 or f8; u1 pictures stay bytes and count as 0..255 like any
- * image, other numbers are used as they are. Y is (n) or (n, 1): whole numbers are classes, floating point is targets;
+ * X is (n, f), (n, h, w) or (n, c, h, w) of any numbers that files store (io/numbers.c); u1 pictures stay bytes and
+ * count as 0..255 like any image, other numbers are used as they are. Pictures whose colours stand last (n, h, w, 3) are
+ * refused, unless a model was trained on that shape. Y is (n) or (n, 1): whole numbers are classes, floating point is targets;
  * task= overrides. NaN and infinity are refused wherever they stand. Test part: rt_holdout_mask; without Y all rows are
  * test rows.
  *
@@ -83,7 +84,18 @@ static rt_status array_labels(int32_t **out, int64_t *classes, const array *a) {
     return RT_OK;
 }
 
-static rt_status row_shape(rt_dataset *d, const array *x) {
+/* (n, h, w, 1) and (n, h, w, 3) are what other programs call pictures; here h would be taken for colours. */
+static rt_status check_order(const rt_dataset *d, const array *x, const rt_data_like *like) {
+    const int64_t *n = x->shape.d;
+    const bool last = (n[3] == 1 || n[3] == 3) && n[1] > n[3];
+    RT_FAIL_IF(last && !(like && rt_shape_equal(&like->row, &d->row)), RT_E_INPUT,
+               "%s: shape (%lld,%lld,%lld,%lld) looks like pictures whose colours stand last, wanted (n,c,h,w): in NumPy "
+               "X.transpose(0, 3, 1, 2)",
+               x->name, (long long)n[0], (long long)n[1], (long long)n[2], (long long)n[3]);
+    return RT_OK;
+}
+
+static rt_status row_shape(rt_dataset *d, const array *x, const rt_data_like *like) {
     const int64_t *n = x->shape.d;
     switch (x->shape.rank) {
     case 2:
@@ -99,8 +111,7 @@ static rt_status row_shape(rt_dataset *d, const array *x) {
         RT_FAIL(RT_E_INPUT, "%s: array of %d dimensions, wanted (n,f), (n,h,w) or (n,c,h,w)", x->name, x->shape.rank);
     }
     RT_FAIL_IF(rt_shape_elems(&x->shape) == 0, RT_E_INPUT, "%s: the array is empty", x->name);
-    RT_FAIL_IF(x->kind == 'i', RT_E_INPUT, "%s: type i%d, wanted u1, f2, f4 or f8", x->name, x->itemsize);
-    return RT_OK;
+    return x->shape.rank == 4 ? check_order(d, x, like) : RT_OK;
 }
 
 /* One label or target per row. */
@@ -112,7 +123,7 @@ static rt_status read_truth(rt_dataset *d, const array *y, const array *x, const
     RT_FAIL_IF(x->shape.d[0] != y->shape.d[0], RT_E_INPUT, "%s has %lld rows, but %s has %lld", x->name,
                (long long)x->shape.d[0], y->name, (long long)y->shape.d[0]);
     d->task = o->like                               ? o->like->task
-              : y->kind == 'f' || y->kind == 'b' ? RT_TASK_REGRESSION
+              : y->kind == 'f' || (y->kind == 'b' && y->itemsize == 2) ? RT_TASK_REGRESSION
                                                     : RT_TASK_CLASSIFICATION;
     RT_TRY(rt_spec_get_task(s, &d->task, &given));
     if (d->task == RT_TASK_CLASSIFICATION) {
@@ -134,10 +145,10 @@ static rt_status take_arrays(rt_dataset *d, const array *x, const array *y, cons
     rt_part all = {.n = n};
     rt_status st = RT_OK;
     RT_TRY_GOTO(rt_spec_get_i64(s, "classes", 1, RT_CLASSES_MAX, &d->classes));
-    RT_TRY_GOTO(row_shape(d, x));
+    RT_TRY_GOTO(row_shape(d, x, o.like));
     if (y)
         RT_TRY_GOTO(read_truth(d, y, x, s, &o, &label, &target));
-    if (x->kind == 'u' && d->row.rank == 3) {
+    if (x->kind == 'u' && x->itemsize == 1 && d->row.rank == 3) {
         all.u8 = x->data;
     } else if (d->row.rank == 1 && rt_shape_elems(&x->shape) * x->itemsize > MAP_BYTES) {
         rt_log(RT_LOG_INFO, "%s: %lld rows of %lld numbers stay in the file", x->name, (long long)n,
@@ -202,7 +213,8 @@ static rt_status of_tensor(array *out, const rt_st_tensor *t, const char *path) 
         char kind;
         int size;
     } types[] = {{"F32", 'f', 4}, {"F16", 'f', 2}, {"BF16", 'b', 2}, {"F64", 'f', 8},
-                 {"U8", 'u', 1},  {"I32", 'i', 4}, {"I64", 'i', 8}};
+                 {"U8", 'u', 1},  {"U16", 'u', 2}, {"U32", 'u', 4},  {"U64", 'u', 8},
+                 {"I8", 'i', 1},  {"I16", 'i', 2}, {"I32", 'i', 4},  {"I64", 'i', 8}, {"BOOL", 'b', 1}};
     *out = (array){.data = t->data, .shape = t->shape};
     snprintf(out->name, sizeof out->name, "%.200s, tensor %.80s", path, t->name);
     for (int64_t i = 0; i < RT_COUNT(types); i++)
@@ -210,7 +222,7 @@ static rt_status of_tensor(array *out, const rt_st_tensor *t, const char *path) 
             out->kind = types[i].kind;
             out->itemsize = types[i].size;
         }
-    RT_FAIL_IF(out->kind == 0, RT_E_INPUT, "%s: type %s, wanted F16, BF16, F32, F64, U8, I32 or I64", out->name,
+    RT_FAIL_IF(out->kind == 0, RT_E_INPUT, "%s: type %s, wanted F16, BF16, F32, F64, U8 to U64, I8 to I64 or BOOL", out->name,
                t->dtype);
     return RT_OK;
 }

@@ -78,14 +78,14 @@ rt_status rt_safetensors_to_f32(const rt_safetensors *s, const rt_st_tensor *t, 
 rt_status rt_safetensors_write(const char *path, const rt_st_tensor *t, int64_t n, const rt_st_meta *meta,
                                int64_t nmeta) RT_MUST_CHECK;
 
-/* ---- numbers as stored (numbers.c): kind 'f' of 2, 4, 8 bytes, 'b' bfloat16, 'u' of 1, 'i' of 4, 8 ---- */
+/* ---- numbers as stored (numbers.c): kind 'f' of 2, 4, 8 bytes, 'b' bfloat16 or of 1 byte bool, 'u', 'i' of 1 to 8 ---- */
 double rt_number_get(const uint8_t *p, char kind, int size);
 void rt_numbers_to_f32(float *dst, const uint8_t *src, char kind, int size, int64_t n);
 
-/* ---- npy (versions 1 to 3; f2 f4 f8 u1 i4 i8, either byte order; Fortran order is converted to C order)
+/* ---- npy (versions 1 to 3; f2 f4 f8 u1 u2 u4 u8 i1 i2 i4 i8 b1, either byte order; Fortran order is converted to C order)
  * ---- */
 typedef struct rt_npy {
-    char kind;    /* 'f', 'u', 'i' */
+    char kind;    /* 'f', 'u', 'i'; 'b': bool */
     int itemsize; /* bytes */
     rt_shape shape;
     const uint8_t *data; /* C order, little-endian */

@@ -5,7 +5,7 @@
  *     {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
  *
  * The header is a Python literal; we read only the dictionary that NumPy writes: its three keys in any order,
- * plain strings, True or False, a tuple of whole numbers. Types: f2 f4 f8 u1 i4 i8 in either byte order;
+ * plain strings, True or False, a tuple of whole numbers. Types: NPY_TYPES, in either byte order;
  * everything else, above all 'O' (pickled objects), is refused. The data must be exactly as long as the shape
  * says, and this is known before a byte is allocated.
  */
@@ -17,6 +17,8 @@
 #include "base/size.h"
 
 #include <string.h>
+
+#define NPY_TYPES "f2 f4 f8 u1 u2 u4 u8 i1 i2 i4 i8 b1 (bool)"
 
 typedef struct npy_header {
     const char *name;
@@ -69,7 +71,7 @@ static rt_status npy_text(npy_header *h, char *out, size_t cap) {
 static rt_status npy_descr(npy_header *h) {
     char text[16];
     if (npy_eat(h, "["))
-        return npy_bad(h, "structured types are refused, wanted f2 f4 f8 u1 i4 i8");
+        return npy_bad(h, "structured types are refused, wanted " NPY_TYPES);
     RT_TRY(npy_text(h, text, sizeof text));
     const char *p = text;
     h->order = '<';
@@ -77,14 +79,15 @@ static rt_status npy_descr(npy_header *h) {
         h->order = *p++;
     if (h->order == '=')
         h->order = '<'; /* native; this library runs on little-endian machines */
-    static const char *const known[] = {"f2", "f4", "f8", "u1", "i4", "i8"};
+    static const char *const known[] = {"f2", "f4", "f8", "u1", "u2", "u4",
+                                        "u8", "i1", "i2", "i4", "i8", "b1"};
     for (int64_t i = 0; i < RT_COUNT(known); i++)
         if (strcmp(p, known[i]) == 0) {
             h->kind = known[i][0];
             h->itemsize = known[i][1] - '0';
         }
     if (h->kind == 0 || (h->order == '|' && h->itemsize != 1))
-        RT_FAIL(RT_E_INPUT, "%s: npy type '%s', wanted f2 f4 f8 u1 i4 i8", h->name, text);
+        RT_FAIL(RT_E_INPUT, "%s: npy type '%s', wanted " NPY_TYPES, h->name, text);
     return RT_OK;
 }
 

@@ -1,8 +1,8 @@
 /*
  * numbers.c - numbers as files store them, little-endian at any alignment, as floats.
  *
- *     kind   f floating point of 2, 4 or 8 bytes   b bfloat16: the upper half of a float
- *            u unsigned byte                       i whole number of 4 or 8 bytes
+ *     kind   f floating point of 2, 4 or 8 bytes   b bfloat16: the upper half of a float; of 1 byte: true or false
+ *            u, i whole number of 1, 2, 4 or 8 bytes, without and with a sign
  *
  * A half has 1 sign, 5 exponent and 10 fraction bits; a subnormal is fraction * 2^-24.
  */
@@ -39,12 +39,12 @@ double rt_number_get(const uint8_t *p, char kind, int size) {
     double wide;
     switch (kind) {
     case 'b':
-        return (double)of_bits((uint32_t)bits << 16);
+        return size == 1 ? bits != 0 : (double)of_bits((uint32_t)bits << 16);
     case 'f':
         memcpy(&wide, &bits, sizeof wide);
         return size == 8 ? wide : (double)(size == 4 ? of_bits((uint32_t)bits) : of_half((uint32_t)bits));
     case 'i':
-        return size == 8 ? (double)(int64_t)bits : (double)(int32_t)(uint32_t)bits;
+        return (double)((int64_t)(bits << (64 - 8 * size)) >> (64 - 8 * size));
     default:
         return (double)bits;
     }

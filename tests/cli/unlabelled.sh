@@ -175,6 +175,19 @@ npy("single_big.npy", "<f4", (2 * n, f), x.tobytes() * 2)
 npy("y2.npy", "<i8", (2 * n,), y.tobytes() * 2)
 npy("l16.npy", "<f2", (810, 3), half([0.0] * 2430))
 npy("l64.npy", "<f8", (810, 3), bytes(19440))
+whole = [int(v) for v in few]  # from 0 to 17; as bytes, and in every type of whole numbers
+for name, descr, code in (("u1", "|u1", "B"), ("i1", "|i1", "b"), ("i2", "<i2", "h"), ("i2be", ">i2", "h"), ("i4", "<i4", "i"), ("i8", "<i8", "q"),
+                          ("u2", "<u2", "H"), ("u4", "<u4", "I"), ("u8", "<u8", "Q"), ("f4", "<f4", "f")):
+    v = array.array(code, whole)
+    if name == "i2be":
+        v.byteswap()
+    npy(name + ".npy", descr, (n // 100, f), v.tobytes())
+npy("neg1.npy", "|i1", (4, 2), struct.pack("8b", *range(-4, 4)))
+npy("neg2.npy", "<i2", (4, 2), struct.pack("<8h", *range(-4, 4)))
+npy("neg4.npy", "<f4", (4, 2), struct.pack("<8f", *range(-4, 4)))
+npy("bool.npy", "|b1", (n // 100,), bytes(i % 2 for i in range(n // 100)))
+npy("last.npy", "|u1", (4, 8, 8, 3), bytes(768))
+npy("first.npy", "|u1", (4, 3, 8, 8), bytes(768))
 head = {"embeddings": {"dtype": "F32", "shape": [n, f], "data_offsets": [0, 4 * n * f]},
         "labels": {"dtype": "I64", "shape": [n], "data_offsets": [4 * n * f, 4 * n * f + 8 * n]}}
 text = json.dumps(head).encode()
@@ -186,6 +199,16 @@ END
         run train --data npy:$type.npy,few.npy --arch mlp:8 --epochs 1 --out t-$type --quiet
         run predict t-$type $type.npy --logits $type.logits.npy
     done
+    for type in u1 i1 i2 i2be i4 i8 u2 u4 u8; do
+        check "whole numbers of type $type are those of float32" test "$(hash npy:$type.npy)" = "$(hash npy:f4.npy)"
+    done
+    check "below zero, too" test "$(hash npy:neg1.npy)$(hash npy:neg2.npy)" = "$(hash npy:neg4.npy)$(hash npy:neg4.npy)"
+    run data npy:f4.npy,bool.npy
+    check "true and false are two classes" grep -q '2 classes' out
+    run data npy:last.npy
+    expect 3 "X.transpose(0, 3, 1, 2)" "colours that stand last"
+    run data npy:first.npy
+    expect 0 "" "and first"
     check "float16 is read as it is" cmp half.logits.npy single.logits.npy
     check "so is float64" cmp double.logits.npy single.logits.npy
     run train --data npy:big.npy,y.npy --arch mlp:8 --epochs 1 --batch 1000 --out big
