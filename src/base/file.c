@@ -207,7 +207,7 @@ rt_status rt_file_read(const char *path, size_t max_bytes, uint8_t **data, size_
     if (S_ISDIR(info.st_mode))
         RT_FAIL_GOTO(RT_E_INPUT, "%s: is a directory, wanted a file", path);
     if (!S_ISREG(info.st_mode))
-        RT_FAIL_GOTO(RT_E_INPUT, "%s: is not a regular file", path);
+        RT_FAIL_GOTO(RT_E_INPUT, "%s: is not a regular file (pipes and devices are not read)", path);
     if (info.st_size < 0 || (uint64_t)info.st_size > max_bytes)
         RT_FAIL_GOTO(RT_E_INPUT, "%s: %lld bytes, wanted at most %zu", path, (long long)info.st_size,
                      max_bytes);

@@ -1,11 +1,13 @@
 /*
  * date.c - dates as people write them, where there is one reading: the year first (2024-03-01, 2024/3/1) or
- * day.month.year (1.3.2024). 3/4/2024 has two readings and is none. Days of the proleptic Gregorian calendar:
+ * day.month.year (1.3.2024). 3/4/2024 has two readings and is none, which is told. Days of the proleptic Gregorian calendar:
  * with y' = y - (m <= 2), era = floor(y' / 400), yoe = y' - 400 era and doy counted from 1 March,
  *
  *     days = 146097 era + 365 yoe + yoe/4 - yoe/100 + doy - 719468    (since 1970-01-01)
  */
 #include "data/frame.h"
+
+#include <string.h>
 
 static bool digits(const char **s, const char *end, int min, int max, int *out) {
     int n = 0, v = 0;
@@ -90,4 +92,34 @@ bool rt_parse_date(const char *s, size_t n, double *seconds) {
             return false;
     }
     return s == end;
+}
+
+/* 12/31/2024, perhaps with more behind it. */
+static bool has_two_readings(const char *s, const char *end) {
+    int part;
+    return digits(&s, end, 1, 2, &part) && skip(&s, end, '/') && digits(&s, end, 1, 2, &part) &&
+           skip(&s, end, '/') && digits(&s, end, 2, 4, &part);
+}
+
+/* Digits, and nothing beside them but what is written around and between them: the bytes of dollar, pound, yen and euro
+ * signs, of commas, points and blanks. */
+static bool is_written_number(const char *s, const char *end) {
+    const char *start = s;
+    bool digit = false;
+    for (; s < end; s++) {
+        const bool here = *s >= '0' && *s <= '9';
+        const bool sign = s == start && (*s == '+' || *s == '-');
+        if (!here && !sign && !strchr("$%., '\xc2\xa0\xa3\xa5\xe2\x80\x82\xac\xaf", *s))
+            return false;
+        digit = digit || here;
+    }
+    return digit;
+}
+
+const char *rt_text_advice(const char *s, size_t n) {
+    if (has_two_readings(s, s + n))
+        return "a date with two readings, write 2024-12-31";
+    if (n < 40 && is_written_number(s, s + n))
+        return "a number with signs or separators, write 1007.5 rather than $1,007.50 or 1007.5%";
+    return NULL;
 }

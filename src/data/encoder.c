@@ -148,11 +148,14 @@ static rt_status fit_category(rt_encoder *all, rt_encoded *e, const rt_frame *t,
         rare += is_rare(count[k], n) ? count[k] : 0;
     }
     e->gaps = values < n;
+    const rt_category *first = c->categories > 0 ? c->category : NULL;
+    const char *advice = first && !first->number ? rt_text_advice(first->text, strlen(first->text)) : NULL;
     if (!c->told && seen > CATEGORIES_FEW && 2 * seen > values)
         RT_FAIL_GOTO(RT_E_INPUT,
-                     "%s: column %.60s holds texts, %lld different ones in %lld rows: prose or identifiers "
+                     "%s: column %.60s holds texts, %lld different ones in %lld rows, the first '%.60s': %s "
                      "(leave it out with drop=%.60s, make numbers of it first, or say category=%.60s)",
-                     t->path, c->name, (long long)seen, (long long)values, c->name, c->name);
+                     t->path, c->name, (long long)seen, (long long)values, first->text,
+                     advice ? advice : "prose or identifiers", c->name, c->name);
     if (values == 0) {
         e->as = RT_AS_NOTHING;
         e->why = "no values";

@@ -24,7 +24,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CATEGORIES_MAX = 1 << 20, TELL_ROWS = 1 << 12 };
+enum { CATEGORIES_MAX = 1 << 20, TEXT_MAX = 1 << 16, TELL_ROWS = 1 << 12 };
 static const double TELL_FIRST = 1, TELL_AGAIN = 5; /* seconds */
 
 bool rt_is_gap(const char *s, size_t n) {
@@ -228,11 +228,12 @@ static bool parse_number(const rt_frame *t, const rt_csv_field *f, double *out) 
 }
 
 static rt_status not_this_kind(const rt_frame *t, const rt_column *c, const rt_csv_field *f) {
-    const bool comma = memchr(f->p, ',', f->n) != NULL && !t->format.decimal_comma;
-    RT_FAIL(RT_E_INPUT, "%s: line %lld, column %lld (%.60s): '%.*s' is not a %s%s", t->path,
+    const bool comma = memchr(f->p, ',', f->n) && !memchr(f->p, '.', f->n) && !t->format.decimal_comma;
+    const char *advice = comma ? "say decimal=comma if that is a decimal comma" : rt_text_advice(f->p, f->n);
+    RT_FAIL(RT_E_INPUT, "%s: line %lld, column %lld (%.60s): '%.*s' is not a %s%s%s%s", t->path,
             (long long)t->reader.line_start, (long long)(c - t->column) + 1, c->name,
             (int)RT_MIN(f->n, (size_t)60), f->p, c->kind == RT_COLUMN_DATE ? "date" : "number",
-            comma ? " (say decimal=comma if that is a decimal comma)" : "");
+            advice ? " (" : "", advice ? advice : "", advice ? ")" : "");
 }
 
 static rt_status add_category(rt_frame *t, rt_column *c, const rt_csv_field *f, const char **text) {
@@ -337,6 +338,11 @@ static rt_status put_row(rt_frame *t) {
         const rt_csv_field *f = &r->field[c];
         if (column->kind == RT_COLUMN_IGNORED || column->stale)
             continue;
+        RT_FAIL_IF(f->n > TEXT_MAX, RT_E_INPUT,
+                   "%s: line %lld, column %lld (%.60s): %zu bytes, wanted at most %d (drop=%.60s leaves the "
+                   "column out)",
+                   t->path, (long long)r->line_start, (long long)c + 1, column->name, f->n, TEXT_MAX,
+                   column->name);
         if (rt_is_gap(f->p, f->n))
             put_gap(t, column);
         else
@@ -403,12 +409,22 @@ static rt_status check_mixed(const rt_frame *t, const rt_column *c) {
         if (!g->number && first == NULL)
             first = g;
     }
+    const char *advice = first ? rt_text_advice(first->text, strlen(first->text)) : NULL;
     RT_FAIL_IF(!c->told && texts > 0 && numbers >= texts, RT_E_INPUT,
-               "%s: line %lld, column %lld (%.60s): '%.60s' is not a number, but %lld rows have one (say "
+               "%s: line %lld, column %lld (%.60s): '%.60s' is not a number, but %lld rows have one (%s%s"
                "category=%.60s if these are categories, drop=%.60s to leave the column out)",
                t->path, (long long)first->line, (long long)(c - t->column) + 1, c->name, first->text,
-               (long long)numbers, c->name, c->name);
+               (long long)numbers, advice ? advice : "say ", advice ? "; " : "", c->name, c->name);
     return RT_OK;
+}
+
+/* Texts that somebody may have meant otherwise become categories; that is told, by the first of them. */
+static void tell_texts(const rt_frame *t, const rt_column *c) {
+    const rt_category *first = c->categories > 0 && !c->told ? c->category : NULL;
+    const char *advice = first ? rt_text_advice(first->text, strlen(first->text)) : NULL;
+    if (advice && !first->number)
+        rt_log(RT_LOG_INFO, "%s: line %lld, column %.60s: '%.60s' is a category here (if it is %s)", t->path,
+               (long long)first->line, c->name, first->text, advice);
 }
 
 rt_status rt_frame_fill(rt_frame *t) {
@@ -420,7 +436,9 @@ rt_status rt_frame_fill(rt_frame *t) {
     rt_free(t->text);
     t->text = NULL;
     RT_FAIL_IF(t->rows == 0, RT_E_INPUT, "%s: no rows behind the header", t->path);
-    for (int64_t c = 0; c < t->columns; c++)
+    for (int64_t c = 0; c < t->columns; c++) {
         RT_TRY(check_mixed(t, &t->column[c]));
+        tell_texts(t, &t->column[c]);
+    }
     return RT_OK;
 }

@@ -103,6 +103,8 @@ bool rt_is_gap(const char *s, size_t n);
 /* 2024-03-01, 2024/3/1 or 1.3.2024, perhaps with a time (14:30, 14:30:05.5, Z, +01:00) behind 'T' or a space.
  * Seconds since 1970 in UTC. */
 bool rt_parse_date(const char *s, size_t n, double *seconds);
+/* What to do about a text that was perhaps meant otherwise: 3/4/2024, $12.50, 5%, 1,007.5. NULL: a text. */
+const char *rt_text_advice(const char *s, size_t n);
 
 /* ---- what columns become ---- */
 typedef enum rt_column_as {

@@ -125,4 +125,11 @@ run train --data csv:partly.csv --arch mlp:8 --epochs 1 --out no
 expect 3 "unlabelled=skip leaves them out" "rows without an answer, and the way out"
 run train --data csv:partly.csv,unlabelled=skip --arch mlp:8 --epochs 1 --out partly
 expect 0 "10 rows have no plan and are left out" "which is counted"
+
+# texts that were meant as something else
+awk 'BEGIN { print "day,x,y"; for (i = 0; i < 60; i++) print 1 + i % 3 "/28/2024," i * i % 17 "," i % 2 }' >us.csv
+run data csv:us.csv
+expect 0 "'1/28/2024' is a category here (if it is a date with two readings, write 2024-12-31)" "dates of two readings are told about"
+run data csv:/dev/stdin
+expect 3 "pipes and devices are not read" "a table comes from a file"
 finish

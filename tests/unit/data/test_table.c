@@ -229,6 +229,37 @@ static void test_row_numbers(void **state) {
     rt_str_deinit(&t);
 }
 
+/* Numbers and dates in a dress are refused with advice, or told about. */
+static void test_written(void **state) {
+    (void)state;
+    static const char *const forms[][2] = {
+        {"$", ".50"}, {"", "%"}, {"\"1,0", ".5\""}, {"", "/31/2024"}, {"\xe2\x82\xac ", ""}};
+    for (int k = 0; k < 5; k++) {
+        rt_str t;
+        rt_str_init(&t);
+        rt_str_append(&t, "a,y\n");
+        for (int i = 0; i < 60; i++)
+            rt_str_appendf(&t, "%s%02d%s,%d\n", forms[k][0], i, forms[k][1], i % 4);
+        refused(rt_str_text(&t), "", NULL, k == 3 ? "write 2024-12-31" : "a number with signs or separators");
+        rt_str_deinit(&t);
+    }
+    refused("a,y\n1,1\n2,2\n$3,3\n", "", NULL,
+            "line 4, column 1 (a): '$3' is not a number, but 2 rows have one (a number");
+    refused("a,y\n1,5\n2,$3\n", ",task=regression", NULL, "'$3' is not a number (a number with signs");
+    assert_null(rt_text_advice("A-1", 3));
+    assert_null(rt_text_advice("-", 1));
+    assert_null(rt_text_advice("20-29", 5)); /* ages */
+    rt_str t;
+    rt_str_init(&t);
+    rt_str_append(&t, "a,b,y\n1,2,3\n");
+    for (int i = 0; i < 7000; i++)
+        rt_str_append(&t, "1234567890");
+    rt_str_append(&t, ",5,6\n");
+    refused(rt_str_text(&t), "", NULL, "line 3, column 1 (a): 70000 bytes, wanted at most 65536");
+    assert_int_equal(width_of(rt_str_text(&t), ",drop=a,test=0"), 1);
+    rt_str_deinit(&t);
+}
+
 /* Rows without an answer: refused with the way out, or left out. */
 static void test_unlabelled_rows(void **state) {
     (void)state;
@@ -395,12 +426,12 @@ static void test_dates(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_features),    cmocka_unit_test(test_fit_rows),
-        cmocka_unit_test(test_hashed),      cmocka_unit_test(test_large_median),
-        cmocka_unit_test(test_kinds),       cmocka_unit_test(test_forms),
-        cmocka_unit_test(test_row_numbers), cmocka_unit_test(test_unlabelled_rows),
-        cmocka_unit_test(test_for_a_model), cmocka_unit_test(test_encode_as),
-        cmocka_unit_test(test_dates),
+        cmocka_unit_test(test_features),        cmocka_unit_test(test_fit_rows),
+        cmocka_unit_test(test_hashed),          cmocka_unit_test(test_large_median),
+        cmocka_unit_test(test_kinds),           cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_row_numbers),     cmocka_unit_test(test_written),
+        cmocka_unit_test(test_unlabelled_rows), cmocka_unit_test(test_for_a_model),
+        cmocka_unit_test(test_encode_as),       cmocka_unit_test(test_dates),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
