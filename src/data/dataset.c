@@ -45,6 +45,20 @@ bool rt_source_like(const char *spec) {
     return false;
 }
 
+/* What to do with a file that no source reads, by the ending of its name. */
+static const char *advice_for(const char *file) {
+    static const char *const pictures[] = {".gif", ".webp", ".bmp", ".tif", ".tiff", ".avif", ".heic"},
+                             *const tables[] = {".xlsx",  ".xls",  ".ods", ".parquet", ".feather",
+                                                ".jsonl", ".json", ".npz", ".h5"};
+    for (int64_t i = 0; i < RT_COUNT(pictures); i++)
+        if (rt_str_ends(file, pictures[i]))
+            return "such pictures are not read; convert them to .png or .jpg";
+    for (int64_t i = 0; i < RT_COUNT(tables); i++)
+        if (rt_str_ends(file, tables[i]))
+            return "such files are not read; write tables as .csv, arrays as .npy";
+    return "its name does not say what it holds; put the kind before it, such as csv: for a table";
+}
+
 /* A file is there, or meant, and its kind was left out: "table.csv,target=y". */
 static rt_status name_kind(const char *spec) {
     char *file;
@@ -53,16 +67,14 @@ static rt_status name_kind(const char *spec) {
     file[strcspn(file, ",")] = 0;
     const char *kind = rt_file_kind(file);
     if (rt_dir_exists(file))
-        st = rt_error_set(RT_E_USAGE, __FILE__, __LINE__,
-                          "data '%s': a directory of what? Say images:%s, or mnist:, idx:, cifar10: before it", spec,
-                          spec);
+        st = rt_error_set(
+            RT_E_USAGE, __FILE__, __LINE__,
+            "data '%s': a directory of what? Say images:%s, or mnist:, idx:, cifar10: before it", spec, spec);
     else if (kind)
-        st = rt_error_set(RT_E_USAGE, __FILE__, __LINE__, "data '%s': the kind is missing; did you mean '%s:%s'?",
-                          spec, kind, spec);
-    else if (rt_file_exists(file))
         st = rt_error_set(RT_E_USAGE, __FILE__, __LINE__,
-                          "data '%s': its name does not say what it holds; put the kind before it, such as csv:%s",
-                          spec, spec);
+                          "data '%s': the kind is missing; did you mean '%s:%s'?", spec, kind, spec);
+    else if (rt_file_exists(file))
+        st = rt_error_set(RT_E_USAGE, __FILE__, __LINE__, "data '%s': %s", spec, advice_for(file));
     rt_free(file);
     return st;
 }

@@ -1,7 +1,7 @@
 /*
  * dataset_csv.c - a table with one target column, as a data set.
  *
- * The file: RFC 4180 with ',', ';' or tab (the one in the header; sep=comma|semicolon|tab tells), a header row
+ * The file: RFC 4180 with ',', ';' or tab (the one in the header, of .tsv tab; sep=comma|semicolon|tab tells), a header row
  * (header=no if there is none; columns are then called "column 1", ...), CRLF or LF, a UTF-8 mark at the start.
  *
  * Target: target=NAME, else a column called y, target, label or class, else the last; target=none for rows to
@@ -676,12 +676,16 @@ void rt_dataset_feature(const rt_dataset *d, int64_t c, int64_t k, rt_str *out) 
 
 static rt_status read_format(rt_frame_format *f, const rt_spec *s) {
     static const char *const header[] = {"yes", "no"}, *const decimal[] = {"point", "comma"},
-                             *const sep[] = {"auto", "comma", "semicolon", "tab"};
+                             *const sep[] = {"auto", "comma", "semicolon", "tab"},
+                             *const tab[] = {".tsv", ".tsv.gz", ".tsv.xz"};
+    enum { TAB = 3 }; /* of sep */
     static const char separators[] = {0, ',', ';', '\t'};
     int64_t h = 0, d = 0, c = 0;
     RT_TRY(choice(s, "header", header, RT_COUNT(header), &h));
     RT_TRY(choice(s, "decimal", decimal, RT_COUNT(decimal), &d));
     RT_TRY(choice(s, "sep", sep, RT_COUNT(sep), &c));
+    for (int64_t i = 0; i < RT_COUNT(tab); i++)
+        c = c == 0 && rt_str_ends(s->path[0], tab[i]) ? TAB : c;
     *f = (rt_frame_format){.separator = separators[c], .no_header = h == 1, .decimal_comma = d == 1};
     return RT_OK;
 }

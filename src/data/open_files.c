@@ -2,7 +2,7 @@
  * open_files.c - data by the names of its files, for those who have files rather than a SPEC: `retort predict RUN FILE...`.
  *
  *     *.png *.jpg *.jpeg, a directory, a pattern    images: as many as there are
- *     *.csv  *.npy  *.safetensors  *-ubyte[.gz|.xz] a table or an array: one
+ *     *.csv  *.tsv  *.npy  *.safetensors  *-ubyte, also .gz and .xz of all but arrays: a table or an array: one
  *     anything else                                 a SPEC
  */
 #include "data/data_int.h"
@@ -17,7 +17,8 @@ static const struct {
     const char *ending, *kind;
 } kinds[] = {{".csv", "csv"},      {".npy", "npy"},      {".safetensors", "safetensors"},
              {"-ubyte", "idx"},    {"-ubyte.gz", "idx"}, {"-ubyte.xz", "idx"},
-             {".csv.gz", "csv"},   {".csv.xz", "csv"}};
+             {".csv.gz", "csv"},   {".csv.xz", "csv"},   {".tsv", "csv"},
+             {".tsv.gz", "csv"},   {".tsv.xz", "csv"}};
 
 const char *rt_file_kind(const char *name) {
     if (rt_dir_exists(name) || rt_picture_is_file(name))

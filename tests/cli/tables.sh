@@ -130,6 +130,17 @@ expect 0 "10 rows have no plan and are left out" "which is counted"
 awk 'BEGIN { print "day,x,y"; for (i = 0; i < 60; i++) print 1 + i % 3 "/28/2024," i * i % 17 "," i % 2 }' >us.csv
 run data csv:us.csv
 expect 0 "'1/28/2024' is a category here (if it is a date with two readings, write 2024-12-31)" "dates of two readings are told about"
+printf 'a, b\tc\ty\n1\t2\t3\n4\t6\t5\n' >tabs.tsv
+run data csv:tabs.tsv --json
+check "tabs of .tsv, whatever the names hold" grep -q '"row":\[2\]' out
+run predict run tabs.tsv
+expect 3 "its columns are not the model's" "which is a table by its name"
+: >a.gif
+run predict run a.gif
+expect 2 "convert them to .png or .jpg" "a picture of another kind"
+: >a.parquet
+run predict run a.parquet
+expect 2 "write tables as .csv" "a table of another kind"
 run data csv:/dev/stdin
 expect 3 "pipes and devices are not read" "a table comes from a file"
 finish
