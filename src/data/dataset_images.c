@@ -8,7 +8,9 @@
  *     resize=crop      so that they just cover it, their middle: nothing is distorted (the rule unless size= is given)
  *     resize=stretch   whatever becomes of their proportions (with size=)
  *
- * Colours: the model's; else RGB if any picture has colours. Grey becomes RGB by repeating its plane, RGB grey by luma.
+ * Colours: the model's; else RGB if any picture has colours. Grey becomes RGB by repeating its plane, RGB grey by luma;
+ * what becomes of transparency, palettes and 16 bits (image_png.c) is told once. How a camera was held (EXIF) is not
+ * looked at.
  * A broken file is an error that names it, or with skip_broken left out and counted. Without train/ and test/ a share of
  * the pictures is held out for testing (rt_holdout_mask).
  */
@@ -55,8 +57,32 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
+/* How many pictures are not decoded as they are. */
+typedef struct colour_count {
+    int64_t grey, alpha, palette, deep;
+} colour_count;
+
+static void tell_colours(const colour_count *k, int64_t n, int64_t channels) {
+    const struct {
+        int64_t count;
+        const char *becomes;
+    } lines[] = {{channels == 3 ? k->grey : 0, "grey become RGB"},
+                 {k->palette, "with a palette become RGB"},
+                 {k->alpha, "lose their transparency"},
+                 {k->deep, "of 16 bits become 8"}};
+    char text[256] = "";
+    size_t at = 0;
+    for (int64_t i = 0; i < RT_COUNT(lines); i++)
+        if (lines[i].count > 0)
+            at += (size_t)snprintf(text + at, sizeof text - at, "%s%lld %s", at ? ", " : "",
+                                   (long long)lines[i].count, lines[i].becomes);
+    if (at > 0)
+        rt_log(RT_LOG_INFO, "colours of %lld pictures: %s", (long long)n, text);
+}
+
 /* Looks at all headers: the common size, or the square; colours if any has them. */
 static rt_status size_by_headers(image_set *s) {
+    colour_count colours = {.grey = 0};
     const rt_picture_files *f = &s->files;
     int64_t *side = NULL, n = 0;
     rt_picture first = {.c = 0}, least = {.c = 0}, most = {.c = 0};
@@ -78,18 +104,24 @@ static rt_status size_by_headers(image_set *s) {
         side[n++] = RT_MIN(p.h, p.w);
         same = same && p.h == first.h && p.w == first.w;
         s->to.c = RT_MAX(s->to.c, p.c);
+        colours.grey += p.c == 1;
+        colours.palette += p.palette;
+        colours.alpha += p.alpha;
+        colours.deep += p.deep;
         least = p.h * p.w < least.h * least.w ? p : least;
         most = p.h * p.w > most.h * most.w ? p : most;
     }
+    tell_colours(&colours, n, s->to.c);
     qsort(side, (size_t)n, sizeof *side, by_value);
     if (s->to.h == 0 && n > 0) {
         s->to.h = same ? first.h : RT_MIN(side[n / 2], SIDE_MAX);
         s->to.w = same ? first.w : s->to.h;
         if (!same)
             rt_log(RT_LOG_INFO,
-                   "pictures from %lld x %lld to %lld x %lld: the middle of each, at %lld x %lld (size=HxW decides otherwise)",
-                   (long long)least.h, (long long)least.w, (long long)most.h, (long long)most.w, (long long)s->to.h,
-                   (long long)s->to.w);
+                   "pictures from %lld x %lld to %lld x %lld: the middle of each, at %lld x %lld (size=HxW "
+                   "decides otherwise)",
+                   (long long)least.h, (long long)least.w, (long long)most.h, (long long)most.w,
+                   (long long)s->to.h, (long long)s->to.w);
     }
 done:
     rt_free(side);
@@ -135,14 +167,15 @@ static rt_picture cut(const rt_picture *p, const rt_picture *to, bool crop, int6
 }
 
 /* Plane c of p; c = -1: luma. */
-static void copy_plane(float *to, const rt_picture *p, int64_t c, int64_t top, int64_t left, const rt_picture *part) {
+static void copy_plane(float *to, const rt_picture *p, int64_t c, int64_t top, int64_t left,
+                       const rt_picture *part) {
     const int64_t plane = p->h * p->w;
     for (int64_t y = 0; y < part->h; y++)
         for (int64_t x = 0; x < part->w; x++) {
             const uint8_t *at = p->data + (top + y) * p->w + left + x;
-            to[y * part->w + x] = c >= 0 ? (float)at[c * plane]
-                                         : 0.299f * (float)at[0] + 0.587f * (float)at[plane] +
-                                               0.114f * (float)at[2 * plane];
+            to[y * part->w + x] =
+                c >= 0 ? (float)at[c * plane]
+                       : 0.299f * (float)at[0] + 0.587f * (float)at[plane] + 0.114f * (float)at[2 * plane];
         }
 }
 
@@ -219,8 +252,8 @@ static rt_status read_all(image_set *s) {
 static rt_status find_all(image_set *s, const rt_spec *spec, const rt_data_options *o) {
     for (int64_t i = 0; i < spec->files; i++)
         RT_TRY(rt_picture_files_find(&s->files, spec->file[i], o));
-    RT_FAIL_IF(spec->files > 1 && s->files.labelled, RT_E_USAGE, "%s: folders of classes, one directory at a time",
-               spec->whole);
+    RT_FAIL_IF(spec->files > 1 && s->files.labelled, RT_E_USAGE,
+               "%s: folders of classes, one directory at a time", spec->whole);
     return spec->files > 0 ? RT_OK : rt_picture_files_find(&s->files, spec->path[0], o);
 }
 
@@ -256,7 +289,8 @@ rt_status rt_load_images(rt_dataset *d, const rt_spec *spec, rt_data_options o) 
     RT_TRY_GOTO(choose_size(&s, spec, o.like));
     RT_TRY_GOTO(read_all(&s));
     if (s.files.n == 0)
-        RT_FAIL_GOTO(RT_E_INPUT, "data '%s': no pictures%s", spec->whole, s.broken > 0 ? " that are whole" : "");
+        RT_FAIL_GOTO(RT_E_INPUT, "data '%s': no pictures%s", spec->whole,
+                     s.broken > 0 ? " that are whole" : "");
     s.files.labelled = s.files.labelled && !o.unlabelled;
     if (s.files.labelled) {
         d->classes = s.files.nclasses;

@@ -12,6 +12,7 @@ static const size_t rt_picture_file_max = (size_t)1 << 28; /* bytes */
 /* A decoded picture: c (1 or 3), h, w planes. */
 typedef struct rt_picture {
     int64_t c, h, w;
+    bool alpha, palette, deep; /* by its header: what decoding drops or converts (deep: 16 bits) */
     uint8_t *data; /* rt_alloc'ed */
 } rt_picture;
 rt_status rt_png_decode(rt_picture *out, const uint8_t *src, size_t n, const char *name) RT_MUST_CHECK;

@@ -23,7 +23,12 @@ static bool png_size(rt_picture *out, const uint8_t *p, size_t n) {
     static const uint8_t signature[] = {0x89, 'P', 'N', 'G', 13, 10, 26, 10};
     if (n < 26 || memcmp(p, signature, 8) != 0 || memcmp(p + 12, "IHDR", 4) != 0)
         return false;
-    *out = (rt_picture){.w = big(p + 16, 4), .h = big(p + 20, 4), .c = (p[25] & 2) != 0 ? 3 : 1};
+    *out = (rt_picture){.w = big(p + 16, 4),
+                        .h = big(p + 20, 4),
+                        .c = (p[25] & 2) != 0 ? 3 : 1,
+                        .palette = (p[25] & 1) != 0,
+                        .alpha = (p[25] & 4) != 0,
+                        .deep = p[24] == 16};
     return true;
 }
 
@@ -34,12 +39,14 @@ static bool jpeg_size(rt_picture *out, const uint8_t *p, size_t n) {
         if (p[at] != 0xff)
             return false;
         const uint8_t mark = p[at + 1];
-        if (mark == 0xff || (mark >= 0xd0 && mark <= 0xd8) || mark == 1) { /* filling, and marks without a length */
+        if (mark == 0xff || (mark >= 0xd0 && mark <= 0xd8) ||
+            mark == 1) { /* filling, and marks without a length */
             at += mark == 0xff ? 1 : 2;
             continue;
         }
         if (mark >= 0xc0 && mark <= 0xcf && mark != 0xc4 && mark != 0xc8 && mark != 0xcc) {
-            *out = (rt_picture){.h = big(p + at + 5, 2), .w = big(p + at + 7, 2), .c = p[at + 9] == 1 ? 1 : 3};
+            *out =
+                (rt_picture){.h = big(p + at + 5, 2), .w = big(p + at + 7, 2), .c = p[at + 9] == 1 ? 1 : 3};
             return true;
         }
         at += 2 + (size_t)big(p + at + 2, 2);

@@ -238,6 +238,40 @@ static void test_header_sizes(void **state) {
     }
 }
 
+static void listen(void *user, rt_log_level level, const char *text) {
+    (void)level;
+    snprintf(user, 256, "%s", text);
+}
+
+/* What decoding converts or drops is told, in one line. */
+static void test_colours_told(void **state) {
+    (void)state;
+    scratch s;
+    rt_dataset *d = NULL;
+    char heard[256] = "";
+    scratch_make(&s);
+    scratch_mkdir(&s, "a");
+    put_png(&s, "a/1.png", 6, 4, PNG_COLOR_TYPE_RGB);
+    rt_log_set(listen, heard);
+    assert_ok(open_with(&d, "images", s.dir, ",test=0", (rt_data_options){.seed = 0}));
+    rt_dataset_destroy(&d);
+    assert_string_equal(heard, "");
+    put_png(&s, "a/2.png", 6, 4, PNG_COLOR_TYPE_GRAY);
+    put_png(&s, "a/3.png", 6, 4, PNG_COLOR_TYPE_RGB_ALPHA);
+    put_png(&s, "a/4.png", 6, 4, PNG_COLOR_TYPE_GRAY_ALPHA);
+    put_png(&s, "a/5.png", 6, 4, PNG_COLOR_TYPE_PALETTE);
+    rt_str deep;
+    make_png(&deep, 6, 4, 16, PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE);
+    scratch_write(&s, "a/6.png", deep.p, deep.len);
+    rt_str_deinit(&deep);
+    assert_ok(open_with(&d, "images", s.dir, ",test=0", (rt_data_options){.seed = 0}));
+    rt_log_set(NULL, NULL);
+    assert_string_equal(heard, "colours of 6 pictures: 2 grey become RGB, 1 with a palette become RGB, 2 lose their "
+                               "transparency, 1 of 16 bits become 8");
+    rt_dataset_destroy(&d);
+    scratch_remove(&s);
+}
+
 static void test_two_parts(void **state) {
     (void)state;
     scratch s;
@@ -272,6 +306,7 @@ int main(void) {
         cmocka_unit_test(test_folders),
         cmocka_unit_test(test_for_a_model),
         cmocka_unit_test(test_header_sizes),     cmocka_unit_test(test_two_parts),
+        cmocka_unit_test(test_colours_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
