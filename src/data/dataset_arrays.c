@@ -87,7 +87,7 @@ static rt_status array_labels(int32_t **out, int64_t *classes, const array *a) {
 /* (n, h, w, 1) and (n, h, w, 3) are what other programs call pictures; here h would be taken for colours. */
 static rt_status check_order(const rt_dataset *d, const array *x, const rt_data_like *like) {
     const int64_t *n = x->shape.d;
-    const bool last = (n[3] == 1 || n[3] == 3) && n[1] > n[3];
+    const bool last = (n[3] == 1 || n[3] == 3) && n[1] > n[3] && n[2] > n[3];
     RT_FAIL_IF(last && !(like && rt_shape_equal(&like->row, &d->row)), RT_E_INPUT,
                "%s: shape (%lld,%lld,%lld,%lld) looks like pictures whose colours stand last, wanted (n,c,h,w): in NumPy "
                "X.transpose(0, 3, 1, 2)",

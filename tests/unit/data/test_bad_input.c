@@ -206,7 +206,15 @@ static void test_npy_table(void **state) {
     assert_int_equal(rt_dataset_classes(d), 256);
     rt_dataset_destroy(&d);
     put_npy("x.npy", RT_DTYPE_I32, rt_shape2(3, 1), good_i);
+    assert_ok(rt_dataset_open(&d, spec, (rt_data_options){.seed = 0}));
+    assert_true(rt_dataset_train(d)->f32[2] == 2);
+    rt_dataset_destroy(&d);
+    put_npy("y.npy", RT_DTYPE_U8, rt_shape1(1), bytes);
+    put_npy("x.npy", RT_DTYPE_F32, rt_shape4(1, 6, 1, 1), good_f); /* features of a network */
+    assert_ok(open_npy(""));
+    put_npy("x.npy", RT_DTYPE_F32, rt_shape4(1, 3, 2, 1), good_f);
     assert_int_equal(open_npy(""), RT_E_INPUT);
+    assert_non_null(strstr(rt_error_text(), "colours stand last"));
 }
 
 /* ---- specs ---- */
