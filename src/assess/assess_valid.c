@@ -5,6 +5,7 @@
  * to ask for it: it is fitted to the rows of model/held_out.c, or there is none and metrics say why.
  */
 #include "assess/assess_int.h"
+#include "base/alloc.h"
 #include <stdio.h>
 
 static rt_status no_temperature(rt_subject *u, const char *why) {
@@ -15,15 +16,29 @@ static rt_status no_temperature(rt_subject *u, const char *why) {
 rt_status rt_subject_check_unseen(const rt_subject *u) {
     const rt_dataset *d = u->s->data;
     const bool only_part = rt_dataset_test(d) == rt_dataset_train(d);
-    bool same_rows, same_name;
-    RT_TRY(rt_model_trained_on(u->model, rt_dataset_hash(d), &same_rows));
-    RT_TRY(rt_run_trained_by_name(u->name, u->s->o->data, &same_name));
-    RT_FAIL_IF(
-        only_part && (same_rows || same_name), RT_E_INPUT,
-        "%s: %s has no test rows, and the run was trained on the others; evaluate it on rows that it has not "
-        "seen (test=0.2 in the SPEC of training would have held some out)",
-        u->name, u->s->o->data);
-    return RT_OK;
+    const char *data = u->s->o->data;
+    rt_spec_relation own;
+    char *trained = NULL;
+    bool same_rows = false;
+    rt_status st;
+    RT_TRY_GOTO(rt_run_compare_data(u->name, data, &own, &trained));
+    if (only_part)
+        RT_TRY_GOTO(rt_model_trained_on(u->model, rt_dataset_hash(d), &same_rows));
+    if (same_rows || (only_part && own != RT_SPEC_OTHER))
+        RT_FAIL_GOTO(
+            RT_E_INPUT,
+            "%s: %s has no test rows, and the run was trained on the others; evaluate it on rows that it "
+            "has not seen (test=0.2 in the SPEC of training would have held some out)",
+            u->name, data);
+    if (own == RT_SPEC_DIVIDED)
+        RT_FAIL_GOTO(
+            RT_E_INPUT,
+            "%s: %s has other test rows than %s, which the run was trained on: it has seen some of them; "
+            "take that SPEC, if it holds any out, or another file",
+            u->name, data, trained);
+done:
+    rt_free(trained);
+    return st;
 }
 
 static rt_status fit(rt_subject *u) {

@@ -66,6 +66,9 @@ typedef struct rt_data_options {
     const rt_data_like *like; /* for a model, or NULL; used while opening only */
 } rt_data_options;
 rt_status rt_dataset_open(rt_dataset **out, const char *spec, rt_data_options o) RT_MUST_CHECK;
+/* How two SPECs are related, by name: the same rows are divided alike, or otherwise; or nothing is known. */
+typedef enum rt_spec_relation { RT_SPEC_OTHER, RT_SPEC_SAME, RT_SPEC_DIVIDED } rt_spec_relation;
+rt_status rt_spec_compare(rt_spec_relation *out, const char *a, const char *b) RT_MUST_CHECK;
 /* Files as a user names them, all rows: pictures and folders of them, or one table (.csv) or array (.npy, .safetensors,
  * IDX), or a SPEC. */
 rt_status rt_dataset_open_files(rt_dataset **out, const char *const *files, int64_t n,

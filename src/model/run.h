@@ -46,8 +46,9 @@ rt_status rt_run_dir_remove(const rt_run_dir *d, const char *name) RT_MUST_CHECK
 void rt_config_new_splits(rt_config *c); /* of a run that begins now: what is not set is "auto" */
 /* For data that a run was trained on: its way to hold out test rows, unless another is set. */
 rt_status rt_config_follow_run(rt_config *c, const char *run) RT_MUST_CHECK;
-/* Was a run, or the run that a model file lies in, trained on data of that name? */
-rt_status rt_run_trained_by_name(const char *run, const char *data, bool *out) RT_MUST_CHECK;
+/* How the data of a run, or of the run that a model file lies in, is related to data of that name; *own is the run's
+ * SPEC, rt_alloc'ed, or NULL. */
+rt_status rt_run_compare_data(const char *run, const char *data, rt_spec_relation *out, char **own) RT_MUST_CHECK;
 rt_status rt_run_test_split(const char *run, rt_split *out,
                             bool *known) RT_MUST_CHECK; /* known: it is a run */
 rt_data_options rt_config_data(const rt_config *c);     /* how it reads its data */

@@ -81,9 +81,11 @@ done:
     return st;
 }
 
-rt_status rt_run_trained_by_name(const char *run, const char *data, bool *out) {
+rt_status rt_run_compare_data(const char *run, const char *data, rt_spec_relation *out, char **own) {
     rt_config c;
     bool found = false;
+    *own = NULL;
+    *out = RT_SPEC_OTHER;
     RT_TRY(rt_config_init(&c));
     char *dir = rt_strdup(run);
     rt_status st = dir ? load_run(&c, &found, dir) : RT_E_MEMORY;
@@ -92,7 +94,10 @@ rt_status rt_run_trained_by_name(const char *run, const char *data, bool *out) {
         *slash = 0;
         st = load_run(&c, &found, dir);
     }
-    *out = st == RT_OK && found && c.data && strcmp(c.data, data) == 0;
+    if (st == RT_OK && found && c.data)
+        st = rt_spec_compare(out, c.data, data);
+    if (st == RT_OK && *out != RT_SPEC_OTHER && !(*own = rt_strdup(c.data)))
+        st = RT_E_MEMORY;
     rt_config_deinit(&c);
     rt_free(dir);
     return st;

@@ -181,12 +181,25 @@ check "and in markdown" grep -q '^| class |  *0 |' out
 awk 'BEGIN { print "a,b,c"; for (i = 0; i < 90; i++) print i % 7 "," i % 5 "," (i % 3 ? "yes" : "no") }' >all.csv
 sed 's/^3,/3.5,/' all.csv >unseen.csv
 run train --data csv:all.csv,target=c,test=0 --arch mlp:4 $how --out seen
+run report seen --out seen.html
+expect 0 "next: retort eval seen --data SPEC" "the command that is advised is not one that is refused"
 run eval seen --data csv:all.csv,target=c,test=0 $few
 expect 3 "no test rows" "training rows are not called test rows"
 run eval seen/model.safetensors --data csv:all.csv,target=c,test=0 --limit 40 $few
 expect 3 "no test rows" "nor are some of them, or for a file"
 run eval seen --data csv:unseen.csv,target=c,test=0 $few
 expect 0 "" "others in a single part are"
+run eval seen --data csv:all.csv,target=c $few
+expect 3 "csv:all.csv,target=c has other test rows than csv:all.csv,target=c,test=0" "nor are they drawn from the rows of a run without any"
+run train --data csv:all.csv,target=c --arch mlp:4 $how --out drawn
+for other in csv:all.csv,target=c,seed=3 csv:all.csv,target=c,test=0.5 csv:./all.csv,target=c,test=1 "csv:$work/all.csv,target=c,test=0"; do
+    run eval drawn --data "$other" $few
+    expect 3 "" "nor by another division of its file: $other"
+done
+run eval drawn --data "csv:$work/all.csv,target=c,test=0.10,seed=0" $few
+expect 0 "" "the same division in other words is"
+run eval drawn --data csv:unseen.csv,target=c,test=1,seed=3 $few
+expect 0 "" "another file is divided as one likes"
 
 # Regressions have no entropies.
 awk 'BEGIN { print "a,y"; for (i = 0; i < 120; i++) print i "," i * 0.37 }' >line.csv
