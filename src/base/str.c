@@ -166,6 +166,14 @@ bool rt_str_ends(const char *s, const char *suffix) {
     return n >= k && memcmp(s + n - k, suffix, k) == 0;
 }
 
+bool rt_str_holds_nothing_out(const char *spec) {
+    double share;
+    for (const char *s = strchr(spec, ','); s; s = strchr(s + 1, ','))
+        if (rt_str_starts(s, ",test="))
+            return rt_parse_f64(s + 6, strcspn(s + 6, ","), false, &share) && share == 0;
+    return false;
+}
+
 /*
  * Optimal string alignment: insert, delete, replace, and swap of neighbours each cost one. Three rows of
  * the table are live. Names are short; texts longer than a row are simply as far apart as the longer one is

@@ -39,6 +39,8 @@ size_t rt_utf8_length(const char *text);
 bool rt_str_starts(const char *s, const char *prefix);
 bool rt_str_heads(const char *spec, const char *name); /* is `name` what stands before the colon, if any? */
 bool rt_str_ends(const char *s, const char *suffix);
+/* Does a data SPEC hold out nothing to evaluate on ("csv:t.csv,test=0")? Here, for whoever knows it as a text only. */
+bool rt_str_holds_nothing_out(const char *spec);
 
 /* Whole-text parsers: leading/trailing space, hex, locale commas, trailing junk and overflow are refused
  * (false). rt_parse_f64 accepts decimal notation and "inf", "nan" only when allow_nonfinite. Correctly

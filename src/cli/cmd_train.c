@@ -44,6 +44,18 @@ static void say_distilled(rt_cli *c, const rt_train_result *r) {
     rt_str_deinit(&from);
 }
 
+static void say_next(rt_cli *c) {
+    const bool none = rt_str_holds_nothing_out(c->config.data);
+    rt_str next;
+    rt_str_init(&next);
+    rt_str_append(&next, "next: retort eval");
+    cli_append_quoted(&next, c->config.out);
+    cli_append_quoted(&next, "--data");
+    cli_append_quoted(&next, none ? "SPEC" : c->config.data);
+    cli_say(&c->term, "%s%s", rt_str_text(&next), none ? ", of rows that it was not trained on" : "");
+    rt_str_deinit(&next);
+}
+
 static void say_summary(rt_cli *c, const rt_train_result *r, bool apart) {
     char steps[32], rate[32], params[32];
     if (c->verb->bit == RT_VERB_DISTILL)
@@ -66,14 +78,7 @@ static void say_summary(rt_cli *c, const rt_train_result *r, bool apart) {
     cli_say(&c->term, "  %-16s %s", "saved in", c->config.out);
     if (*r->doubt)
         cli_say(&c->term, "warning: %s", r->doubt);
-    rt_str next;
-    rt_str_init(&next);
-    rt_str_append(&next, "next: retort eval");
-    cli_append_quoted(&next, c->config.out);
-    cli_append_quoted(&next, "--data");
-    cli_append_quoted(&next, c->config.data);
-    cli_say(&c->term, "%s", rt_str_text(&next));
-    rt_str_deinit(&next);
+    say_next(c);
 }
 
 static rt_status print_json(rt_cli *c, const rt_train_result *r) {

@@ -10,7 +10,7 @@ static bool is_evaluated(const rt_report_run *r) {
 }
 
 static const char *data_of(const rt_report_run *r) {
-    return r->data ? r->data : "SPEC";
+    return r->data && !rt_str_holds_nothing_out(r->data) ? r->data : "SPEC";
 }
 
 /* One command for the runs of one data set: the first that is missing says which. */

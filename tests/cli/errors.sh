@@ -94,6 +94,8 @@ done >>rows.csv
 run train --data csv:rows.csv,task=regresion --arch mlp:4 --out r
 expect 2 "unknown task 'regresion'; did you mean 'regression'?" "a task, mistyped"
 run train --data csv:rows.csv,task=classification --arch mlp:4 --epochs 1 --quiet --out rows
+run train --data csv:rows.csv,task=classification,test=0 --arch mlp:4 --epochs 1 --out all
+expect 0 "next: retort eval all --data SPEC, of rows that it was not trained on" "train: no evaluation is advised that is refused"
 run predict rows --data csv:rows.csv,test=0 --part test --out p.csv
 expect 2 "csv:rows.csv,test=0 has no test rows; --part train takes those it has" "predict: test rows that are not there"
 check "predict: nothing is written" test ! -e p.csv
