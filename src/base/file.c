@@ -255,6 +255,11 @@ rt_status rt_file_remove(const char *path) {
     return st;
 }
 
+void rt_file_discard(const char *path) {
+    if (!rt_file_reads_only() && rt_io_unlink(AT_FDCWD, path) != 0)
+        (void)unlinkat(AT_FDCWD, path, AT_REMOVEDIR);
+}
+
 /* Makes the last directory of the path, and its name in the parent durable. */
 static rt_status make_one(const char *path) {
     if (rt_io_mkdir(AT_FDCWD, path) != 0) {

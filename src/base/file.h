@@ -52,6 +52,8 @@ rt_status rt_dir_make(const char *path) RT_MUST_CHECK; /* with parents; existing
 rt_status rt_dir_list(const char *path, char ***names, int64_t *n) RT_MUST_CHECK;
 void rt_names_free(char **names, int64_t n);
 rt_status rt_file_remove(const char *path) RT_MUST_CHECK; /* absent is fine; of a link the link goes */
+/* A file or an empty directory goes, if it can; no failure is reported, and none of an earlier one is forgotten. */
+void rt_file_discard(const char *path);
 rt_status rt_path_join(char **out, const char *dir, const char *name) RT_MUST_CHECK; /* rt_alloc'ed */
 rt_status rt_path_expand(char **out, const char *path) RT_MUST_CHECK;                /* leading "~/" only */
 

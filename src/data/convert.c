@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/size.h"
+#include "base/stop.h"
 
 #include <string.h>
 
@@ -107,6 +108,7 @@ rt_status rt_part_convert(float **out, const rt_part *p, rt_shape from, rt_shape
     RT_TRY_GOTO(rt_calloc(&row, (size_t)from_elems + 1, sizeof *row));
     bool same = rt_shape_equal(&from, &to);
     for (int64_t i = 0; i < p->n; i++) {
+        RT_TRY_GOTO(rt_stop_check("converting", "rows"));
         rt_part_values(p, from_elems, i, 0, from_elems, same ? all + i * to_elems : row);
         if (!same)
             convert_image(all + i * to_elems, row, &from, &to);
@@ -147,11 +149,13 @@ rt_status rt_dataset_write_csv(const rt_dataset *d, const rt_part *p, const char
     rt_str s;
     rt_status st = RT_OK;
     rt_str_init(&s);
+    RT_TRY_GOTO(rt_file_may_write(path));
     RT_TRY_GOTO(rt_writer_open(&w, path));
     for (int64_t k = 0; k < elems; k++)
         rt_str_appendf(&s, "%sx%lld", k ? "," : "", (long long)k);
     rt_str_append(&s, p->label || p->target ? ",y\n" : "\n");
     for (int64_t i = 0; i <= p->n; i++) {
+        RT_TRY_GOTO(rt_stop_check("writing", path));
         RT_TRY_GOTO(rt_str_status(&s));
         RT_TRY_GOTO(rt_writer_write(w, s.p, s.len));
         rt_str_clear(&s);

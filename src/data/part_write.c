@@ -13,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/file.h"
+#include "base/stop.h"
 #include "io/io.h"
 
 #include <stdio.h>
@@ -58,12 +59,14 @@ static rt_status write_npy(const rt_dataset *d, const rt_part *p, const char *to
     memmove(x.d + 1, x.d, (size_t)x.rank * sizeof *x.d);
     x.d[0] = p->n;
     x.rank++;
+    for (int i = 0; i < 2; i++)
+        RT_TRY_GOTO(rt_file_may_write(s.path[i]));
     if (p->stored)
         RT_TRY_GOTO(rt_part_convert(&floats, p, d->row, d->row));
     RT_TRY_GOTO(rt_npy_write(s.path[0], p->u8 ? RT_DTYPE_U8 : RT_DTYPE_F32, &x,
-                             p->u8     ? (const void *)p->u8
+                             p->u8    ? (const void *)p->u8
                              : floats ? (const void *)floats
-                                       : (const void *)p->f32));
+                                      : (const void *)p->f32));
     st = rt_npy_write(s.path[1], p->label ? RT_DTYPE_I32 : RT_DTYPE_F32, &y,
                       p->label ? (const void *)p->label : (const void *)p->target);
 done:
@@ -100,6 +103,7 @@ static rt_status write_idx_part(const rt_dataset *d, const rt_part *p, const cha
     snprintf(name, sizeof name, "%s-images-idx3-ubyte", part);
     RT_TRY_GOTO(idx_open(&w, dir, name, skip ? flat : dims, skip ? 3 : 4));
     for (int64_t i = 0; i < p->n; i++) {
+        RT_TRY_GOTO(rt_stop_check("writing", dir));
         row_bytes(row, p, i, elems);
         RT_TRY_GOTO(rt_writer_write(w, row, (size_t)elems));
     }
@@ -150,38 +154,60 @@ static bool folders_numbered(const rt_dataset *d) {
     return numbered;
 }
 
+/* The folder of class k in dir, and picture i in it unless i is -1. */
+static rt_status picture_path(rt_str *out, const rt_dataset *d, const char *dir, int64_t k, int64_t i) {
+    rt_str folder;
+    rt_str_init(&folder);
+    folder_name(&folder, d, k, folders_numbered(d));
+    rt_str_clear(out);
+    rt_str_appendf(out, "%s/%s", dir, rt_str_text(&folder));
+    if (i >= 0)
+        rt_str_appendf(out, "/%06lld.png", (long long)i);
+    rt_str_fail(out, folder.st);
+    rt_str_deinit(&folder);
+    return rt_str_status(out);
+}
+
+/* Takes back what was written, so that another try finds an empty folder. What cannot be removed stays. */
+static void remove_folders(const rt_dataset *d, const rt_part *p, const char *dir, int64_t rows) {
+    rt_str path;
+    rt_str_init(&path);
+    for (int64_t i = 0; i < rows; i++)
+        if (picture_path(&path, d, dir, p->label[i], i) == RT_OK)
+            rt_file_discard(rt_str_text(&path));
+    for (int64_t k = 0; k < d->classes; k++)
+        if (picture_path(&path, d, dir, k, -1) == RT_OK)
+            rt_file_discard(rt_str_text(&path));
+    rt_str_deinit(&path);
+}
+
 static rt_status write_folders(const rt_dataset *d, const rt_part *p, const char *dir) {
     const int64_t c = d->row.d[0], plane = d->row.d[1] * d->row.d[2], elems = c * plane;
-    const bool numbered = folders_numbered(d);
     uint8_t *row = NULL, *pixels = NULL;
-    rt_str path, folder;
+    int64_t i = 0;
+    rt_str path;
     rt_status st = RT_OK;
     rt_str_init(&path);
-    rt_str_init(&folder);
     RT_TRY_GOTO(rt_alloc(&row, (size_t)elems));
     RT_TRY_GOTO(rt_alloc(&pixels, (size_t)elems));
     for (int64_t k = 0; k < d->classes; k++) {
-        folder_name(&folder, d, k, numbered);
-        rt_str_clear(&path);
-        rt_str_appendf(&path, "%s/%s", dir, rt_str_text(&folder));
-        RT_TRY_GOTO(rt_str_status(&path));
+        RT_TRY_GOTO(picture_path(&path, d, dir, k, -1));
         RT_TRY_GOTO(rt_dir_make(rt_str_text(&path)));
     }
-    for (int64_t i = 0; i < p->n; i++) {
+    for (; i < p->n; i++) {
+        RT_TRY_GOTO(rt_stop_check("writing", dir));
         row_bytes(row, p, i, elems);
         for (int64_t e = 0; e < elems; e++)
             pixels[e % plane * c + e / plane] = row[e];
-        folder_name(&folder, d, p->label[i], numbered);
-        rt_str_clear(&path);
-        rt_str_appendf(&path, "%s/%s/%06lld.png", dir, rt_str_text(&folder), (long long)i);
-        RT_TRY_GOTO(rt_str_status(&path));
+        RT_TRY_GOTO(picture_path(&path, d, dir, p->label[i], i));
         RT_TRY_GOTO(rt_image_write_png(rt_str_text(&path), pixels, d->row.d[1], d->row.d[2], (int)c));
     }
 done:
+    if (st != RT_OK)
+        remove_folders(d, p, dir, i);
     rt_free(row);
     rt_free(pixels);
     rt_str_deinit(&path);
-    rt_str_deinit(&folder);
     return st;
 }
 
@@ -203,12 +229,28 @@ static rt_status check_every_class(const rt_dataset *d, const rt_part *p, const 
     return RT_OK;
 }
 
+static rt_status write_two(const rt_dataset *d, const rt_part *train, const rt_part *test, const char *dir) {
+    char *first = NULL, *second = NULL;
+    rt_status st;
+    RT_TRY_GOTO(rt_path_join(&first, dir, "train"));
+    RT_TRY_GOTO(rt_path_join(&second, dir, "test"));
+    RT_TRY_GOTO(write_folders(d, train, first));
+    st = write_folders(d, test, second);
+    if (st != RT_OK)
+        remove_folders(d, train, first, train->n);
+done:
+    for (int i = 0; st != RT_OK && first && second && i < 2; i++)
+        rt_file_discard(i ? second : first);
+    rt_free(first);
+    rt_free(second);
+    return st;
+}
+
 static rt_status write_images(const rt_dataset *d, const rt_part *train, const rt_part *test,
                               const char *to) {
     const char *dir = to + strlen("images:");
-    char **names = NULL, *sub = NULL;
+    char **names = NULL;
     int64_t n = 0;
-    rt_status st = RT_OK;
     RT_TRY(check_images(d, to));
     RT_FAIL_IF(d->row.d[0] != 1 && d->row.d[0] != 3, RT_E_USAGE, "%s: %lld channels, a picture has 1 or 3",
                to, (long long)d->row.d[0]);
@@ -222,14 +264,7 @@ static rt_status write_images(const rt_dataset *d, const rt_part *train, const r
     RT_FAIL_IF(n > 0, RT_E_USAGE, "%s is not empty: pictures would be mixed", dir);
     if (!train || !test)
         return write_folders(d, train ? train : test, dir);
-    RT_TRY(rt_path_join(&sub, dir, "train"));
-    st = write_folders(d, train, sub);
-    rt_free(sub);
-    RT_TRY(st);
-    RT_TRY(rt_path_join(&sub, dir, "test"));
-    st = write_folders(d, test, sub);
-    rt_free(sub);
-    return st;
+    return write_two(d, train, test, dir);
 }
 
 /* ---- choosing ---- */

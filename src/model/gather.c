@@ -9,6 +9,7 @@
 #include "model/gather.h"
 #include "base/alloc.h"
 #include "base/json.h"
+#include "base/stop.h"
 #include "model/run.h"
 #include <stdio.h>
 #include <string.h>
@@ -29,7 +30,8 @@ static rt_status check_run(gather *g, const char *run) {
         RT_TRY(rt_dir_find(run, &there));
     RT_FAIL_IF(!there, RT_E_INPUT, "%s: no such directory", run);
     RT_FAIL_IF(state == RT_RUN_NONE, RT_E_INPUT, "%s: no run is in it", run);
-    RT_FAIL_IF(state != RT_RUN_FINISHED, RT_E_INPUT, "%s: its run is not finished; --resume continues it", run);
+    RT_FAIL_IF(state != RT_RUN_FINISHED, RT_E_INPUT, "%s: its run is not finished; --resume continues it",
+               run);
     RT_TRY(rt_model_load(g->all ? &m : &g->all, run));
     if (m == NULL)
         return RT_OK;
@@ -73,7 +75,9 @@ static rt_status copy_run(gather *g, const char *run, int *at) {
         }
         if (st != RT_OK || !there)
             break;
-        st = copy(g, run, name, (*at)++);
+        st = rt_stop_check("copying", run);
+        if (st == RT_OK)
+            st = copy(g, run, name, (*at)++);
     }
     return st;
 }
@@ -108,16 +112,19 @@ static rt_status write_metrics(const gather *g, const char *const *runs, int64_t
 rt_status rt_gather_run(const char *const *runs, int64_t n, const char *out, bool force, int *members) {
     gather g = {.all = NULL};
     rt_model *again = NULL;
+    bool begun = false;
     int at = 0;
     rt_status st;
     for (int64_t i = 0; i < n; i++) {
         if (strcmp(runs[i], out) == 0)
             RT_FAIL_GOTO(RT_E_USAGE, "%s is one of the runs to gather; choose another --out", out);
+        RT_TRY_GOTO(rt_stop_check("reading", runs[i]));
         RT_TRY_GOTO(check_run(&g, runs[i]));
     }
     RT_TRY_GOTO(rt_run_dir_check(out, false, force));
     RT_TRY_GOTO(rt_run_dir_open(&g.dir, out, false, force));
     RT_TRY_GOTO(rt_run_dir_clear(&g.dir));
+    begun = true;
     RT_TRY_GOTO(write_config(&g, runs[0]));
     for (int64_t i = 0; i < n; i++)
         RT_TRY_GOTO(copy_run(&g, runs[i], &at));
@@ -128,6 +135,8 @@ rt_status rt_gather_run(const char *const *runs, int64_t n, const char *out, boo
     RT_TRY_GOTO(write_metrics(&g, runs, n));
     *members = rt_model_networks(g.all);
 done:
+    if (st == RT_E_INTERRUPTED && begun && rt_run_dir_clear(&g.dir) != RT_OK)
+        st = RT_E_IO; /* with its own message; there is no --resume, so the next one would be refused */
     rt_model_destroy(&again);
     rt_model_destroy(&g.all);
     rt_run_dir_close(&g.dir);

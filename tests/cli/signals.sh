@@ -90,6 +90,38 @@ run train --data spiral:n=20 --arch mlp:1500,1500 --members 2 --epochs 0 --out w
 stopped 2.5 4 "average, matching" average wide --data spiral:n=20 --method match --out matched --quiet
 check "average, matching: no run" test ! -e matched/model.safetensors
 
+# Many members to save: what is saved is the place before it.
+many="--data spiral:n=20 --arch mlp:4 --members 3000 --epochs 1"
+run train $many --out all --quiet
+"$RETORT" train $many --out few >out 2>err </dev/null &
+pid=$!
+while [ ! -e few/member-100.safetensors ] && kill -0 $pid 2>/dev/null; do sleep 0.05; done
+kill -TERM $pid
+from=$(now)
+wait $pid
+rc=$?
+took=$((($(now) - from) / 1000000))
+expect 4 "state saved; continue with: retort train --out few --resume" "train, saving members: code 4"
+check "train, saving members: within two seconds (it took $took ms)" test $took -lt 2500
+run train --out few --resume --quiet
+expect 0 "" "train, saving members: resumed"
+check "train, saving members: the files of one go" sh -c 'cd few && for f in *.safetensors; do cmp $f ../all/$f || exit 1; done && test $(ls | wc -l) -eq $(ls ../all | wc -l)'
+
+# What writes, and has no state to save: nothing is left behind, and another try is not refused.
+stopped 1.5 4 "gather" gather all --out gathered --quiet
+check "gather: no run" test ! -e gathered/config.yaml -a ! -e gathered/member-000.safetensors
+stopped 2 4 "data, pictures" data fashion-mnist --part train --out images:pictures --quiet
+check "data, pictures: none are left" sh -c 'test -z "$(ls pictures)"'
+run data fashion-mnist --limit 40 --out images:pictures --quiet
+expect 0 "" "data, pictures: another try"
+stopped 1.5 4 "data, a table" data fashion-mnist --part train --out csv:big.csv --quiet
+check "data, a table: nothing is left" sh -c 'test -z "$(ls -A | grep big.csv)"'
+if ! "$RETORT" export run --out run.onnx 2>&1 | grep -q "without ONNX"; then
+    run train --data fashion-mnist --limit 200 --arch wrn:28,4 --epochs 0 --out wrn --quiet
+    stopped 2 4 "export" export wrn --out wrn.onnx --quiet
+    check "export: no file" test ! -e wrn.onnx
+fi
+
 # The second signal ends it at once, whatever it does; what was saved before stays good.
 small="--data spiral:n=200 --arch mlp:16 --epochs 100000 --quiet --checkpoint-every 0"
 "$RETORT" train $small --out twice >out 2>err </dev/null &

@@ -2,6 +2,7 @@
  * onnx_run_ops.c - ONNX operators from their definitions: loops over indices, nothing clever.
  */
 #include "export/onnx/onnx_run_int.h"
+#include "base/stop.h"
 #include <math.h>
 #include <string.h>
 
@@ -393,13 +394,15 @@ static rt_status op_gemm(const Onnx__NodeProto *n, inputs in, rt_onnx_array *out
     const int64_t m = a->d[ta], k = a->d[!ta], f = b->d[!tb];
     RT_FAIL_IF(b->d[tb] != k, RT_E_INPUT, "inner axes of %lld and %lld", (long long)k, (long long)b->d[tb]);
     RT_TRY(rt_onnx_array_make(out, a->type, 2, (int64_t[]){m, f}));
-    for (int64_t i = 0; i < m; i++)
+    for (int64_t i = 0; i < m; i++) {
+        RT_TRY(rt_stop_check("computing", "the file"));
         for (int64_t j = 0; j < f; j++) {
             double sum = 0;
             for (int64_t q = 0; q < k; q++)
                 sum += a->v[ta ? q * m + i : i * k + q] * b->v[tb ? j * k + q : q * f + j];
             out->v[i * f + j] = sum + (c != NULL ? element(c, out, i * f + j) : 0);
         }
+    }
     return RT_OK;
 }
 
@@ -468,6 +471,7 @@ static rt_status op_conv(const Onnx__NodeProto *n, inputs in, rt_onnx_array *out
     RT_TRY(rt_onnx_array_make(out, x->type, 4, (int64_t[]){x->d[0], k->d[0], w.out[0], w.out[1]}));
     const int64_t map = x->d[2] * x->d[3], to = w.out[0] * w.out[1], kernel = w.k[0] * w.k[1];
     for (int64_t i = 0; i < x->d[0] * k->d[0]; i++) {
+        RT_TRY(rt_stop_check("computing", "the file"));
         const int64_t row = i / k->d[0], o = i % k->d[0];
         double *y = out->v + i * to;
         for (int64_t p = 0; p < to; p++)
