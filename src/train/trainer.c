@@ -234,7 +234,13 @@ static rt_status save_member(rt_trainer *t, int member) {
     return save_one(t, t->net.ship, m, member, name);
 }
 
-/* Members of other ranks pass through the place of rank 0's first one, which comes back. */
+static bool wants_stop(const rt_trainer *t) {
+    const volatile sig_atomic_t *flag = rt_trainer_stop(t);
+    return flag && *flag;
+}
+
+/* Members of other ranks pass through the place of rank 0's first one, which comes back. Many members take long to
+ * save; ranks, which pass them on together, see it through. */
 static rt_status save_models(rt_trainer *t) {
     rt_model *const models[] = {t->net.model, t->net.ship};
     float *first[2] = {NULL, NULL};
@@ -242,6 +248,10 @@ static rt_status save_models(rt_trainer *t) {
     for (int i = 0; i < 2 && st == RT_OK; i++)
         st = rt_alloc(&first[i], (size_t)rt_model_floats(models[i]) * sizeof(float));
     for (int member = 0; member < t->members.all && st == RT_OK; member++) {
+        if (member > 0 && rt_dist_size() < 2 && wants_stop(t)) {
+            st = stop_here(t);
+            break;
+        }
         for (int i = 0; i < 2 && member == t->members.team.members.hi; i++)
             memcpy(first[i], rt_model_weights(models[i], 0),
                    (size_t)rt_model_floats(models[i]) * sizeof(float));
