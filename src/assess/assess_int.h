@@ -166,6 +166,7 @@ typedef struct rt_table {
     rt_table_column column[RT_TABLE_COLUMNS];
     int ncolumns;
 } rt_table;
+void rt_table_append_markdown(rt_str *out, const char *text); /* a cell */
 rt_status rt_table_print(const rt_table *t, const rt_table_options *o, rt_str *out) RT_MUST_CHECK;
 
 #endif

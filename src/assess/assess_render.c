@@ -107,12 +107,6 @@ static void fill_heading(const rt_table *t, grid *g, rt_table_format format) {
         snprintf(at(g, 0, g->fixed + i)->text, CELL, "%s", t->column[i].title);
 }
 
-static void clean_text(char *text) {
-    for (unsigned char *s = (unsigned char *)text; *s; s++)
-        if (*s < 0x20 || *s == 0x7f)
-            *s = '?';
-}
-
 static void fill_run(const rt_table *t, grid *g, int row, const rt_assessment *a, rt_table_format format) {
     const rt_assess_info *info = rt_assessment_info(a);
     int column = 0;
@@ -120,7 +114,7 @@ static void fill_run(const rt_table *t, grid *g, int row, const rt_assessment *a
     /* The end of a long path says more than its beginning. */
     const size_t n = strlen(info->run), most = format == RT_TABLE_TEXT ? 40 : CELL - 1;
     snprintf(name->text, CELL, "%s", n > most ? info->run + (n - most) : info->run);
-    clean_text(name->text);
+    rt_str_clean(name->text, "");
     name->left = true;
     if (format == RT_TABLE_CSV) {
         const char *more[] = {info->regression ? "regression" : "classification", info->arch, info->student,
@@ -185,15 +179,8 @@ static void print_reasons(const rt_table *t, const char *lead, const char *mark,
 
 /* ---- text ---- */
 
-static int width_of(const char *text) {
-    int n = 0;
-    for (; *text; text++)
-        n += ((unsigned char)*text & 0xc0) != 0x80;
-    return n;
-}
-
 static int cell_width(const grid_cell *c, bool spread) {
-    return width_of(c->text) + (spread && *c->spread ? 2 + width_of(c->spread) : 0);
+    return rt_str_columns(c->text) + (spread && *c->spread ? 2 + rt_str_columns(c->spread) : 0);
 }
 
 static int column_width(const grid *g, int column, bool spread) {
@@ -277,6 +264,10 @@ static void escape(rt_str *out, const char *text, const char *special) {
     }
 }
 
+void rt_table_append_markdown(rt_str *out, const char *text) {
+    escape(out, text, "|*_`\\<");
+}
+
 static void print_markdown(const rt_table *t, const grid *g, rt_str *out) {
     if (*t->title)
         rt_str_appendf(out, "%s\n\n", t->title);
@@ -285,7 +276,7 @@ static void print_markdown(const rt_table *t, const grid *g, rt_str *out) {
             const grid_cell *cell = at(g, r, c);
             rt_str_append(out, c ? " | " : "| ");
             rt_str_append(out, cell->best ? "**" : "");
-            escape(out, cell->text, "|*_`\\<");
+            rt_table_append_markdown(out, cell->text);
             if (*cell->spread)
                 rt_str_appendf(out, " \xc2\xb1 %s", cell->spread);
             rt_str_append(out, cell->best ? "**" : "");

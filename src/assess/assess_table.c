@@ -70,6 +70,7 @@ static void fill_column(rt_table_column *c, const char *path, const char *title)
     if (rank)
         c->better = 1;
     snprintf(c->title, sizeof c->title, "%s", title ? title : known);
+    rt_str_clean(c->title, "");
     c->si = strcmp(last, "parameters") == 0 || strcmp(last, "flops") == 0;
     c->decimals = 4;
 }
@@ -221,6 +222,7 @@ static rt_status against_table(rt_table *t, const rt_table_options *o, rt_str *o
     (void)rt_jval_str(rt_jval_get(rt_jval_get(rt_assessment_sets(t->run[0]), "against"), "teacher"),
                       &teacher);
     snprintf(t->title, sizeof t->title, "against %.100s", teacher);
+    rt_str_clean(t->title, "");
     t->ncolumns = 0;
     for (int i = 0; i < RT_COUNT(names); i++) {
         snprintf(path, sizeof path, "against.%s", names[i]);
@@ -259,32 +261,65 @@ static rt_status class_table(rt_table *t, const char *number, const char *title,
     return rt_table_print(t, o, out);
 }
 
-/* Rows by class, columns by the predicted one. */
+/* A cell of the confusion matrix: a text in so many columns, on its left or right. */
+static void matrix_cell(rt_str *out, const char *text, int width, bool right, bool lines) {
+    const int fill = RT_MAX(width - rt_str_columns(text), 0);
+    rt_str_appendf(out, "%s%*s", lines ? "| " : right ? " " : "", right ? fill : 0, "");
+    if (lines)
+        rt_table_append_markdown(out, text);
+    else
+        rt_str_append(out, text);
+    rt_str_appendf(out, "%*s", (right ? 0 : fill) + (lines || !right), "");
+}
+
+/* What stands before a row; numbered: with the number that stands above its column. */
+static void matrix_label(char out[120], const rt_assessment *a, int64_t c, bool numbered) {
+    char text[24];
+    const char *name = class_name(a, c, text);
+    if (numbered)
+        snprintf(out, 120, "%lld %.90s", (long long)c, name);
+    else
+        snprintf(out, 120, "%.90s", name);
+    rt_str_clean(out, "");
+}
+
+/* Rows by class, columns by the predicted one. Names that are too long for a column are numbered. */
 static rt_status confusion_table(const rt_assessment *a, const rt_table_options *o, rt_str *out) {
+    enum { CELL = 6 };
     const rt_jval matrix = rt_jval_get(rt_jval_get(rt_assessment_sets(a), "test"), "confusion");
     const int64_t k = rt_jval_len(matrix);
-    char text[24];
-    int width = 5, cell = 6;
-    if (k < 1 || (o->format != RT_TABLE_TEXT && o->format != RT_TABLE_MARKDOWN))
-        return RT_OK;
     const bool lines = o->format == RT_TABLE_MARKDOWN;
-    for (int64_t c = 0; c < k; c++)
-        width = RT_MAX(width, (int)RT_MIN(strlen(class_name(a, c, text)), (size_t)16));
-    rt_str_appendf(out, "\n%s: rows of a class (down) by the predicted one (across)\n\n", a->info.run);
-    rt_str_appendf(out, lines ? "| %-*s |" : "%-*s ", width, "class");
-    for (int64_t c = 0; c < k; c++)
-        rt_str_appendf(out, lines ? " %*.*s |" : " %*.*s", cell, cell, class_name(a, c, text));
-    rt_str_append(out, lines ? "\n|---|" : "\n");
-    for (int64_t c = 0; lines && c < k; c++)
-        rt_str_append(out, c + 1 < k ? "---:|" : "---:|\n");
-    for (int64_t r = 0; r < k; r++) {
-        rt_str_appendf(out, lines ? "| %-*.16s |" : "%-*.16s ", width, class_name(a, r, text));
+    char text[120];
+    bool numbered = false;
+    int width = 5;
+    if (k < 1 || (o->format != RT_TABLE_TEXT && !lines))
+        return RT_OK;
+    for (int64_t c = 0; c < k; c++) {
+        matrix_label(text, a, c, false);
+        numbered = numbered || rt_str_columns(text) > CELL;
+    }
+    for (int64_t c = 0; c < k; c++) {
+        matrix_label(text, a, c, numbered);
+        width = RT_MAX(width, rt_str_columns(text));
+    }
+    snprintf(text, sizeof text, "%.110s", a->info.run);
+    rt_str_clean(text, "");
+    rt_str_appendf(out, "\n%s: rows of a class (down) by the predicted one (across)\n\n", text);
+    for (int64_t r = -1; r < k; r++) {
+        matrix_label(text, a, RT_MAX(r, (int64_t)0), numbered);
+        matrix_cell(out, r < 0 ? "class" : text, width, false, lines);
         for (int64_t c = 0; c < k; c++) {
-            int64_t n = 0;
-            (void)rt_jval_i64(rt_jval_at(rt_jval_at(matrix, r), c), &n);
-            rt_str_appendf(out, lines ? " %*lld |" : " %*lld", cell, (long long)n);
+            int64_t n = c;
+            if (r >= 0)
+                (void)rt_jval_i64(rt_jval_at(rt_jval_at(matrix, r), c), &n);
+            snprintf(text, sizeof text, "%lld", (long long)n);
+            if (r < 0 && !numbered)
+                matrix_label(text, a, c, false);
+            matrix_cell(out, text, CELL, true, lines);
         }
-        rt_str_append_char(out, '\n');
+        rt_str_append(out, lines ? "|\n" : "\n");
+        for (int64_t c = 0; lines && r < 0 && c <= k; c++)
+            rt_str_append(out, c == 0 ? "|---|" : c < k ? "---:|" : "---:|\n");
     }
     return rt_str_status(out);
 }

@@ -166,6 +166,23 @@ bool rt_str_ends(const char *s, const char *suffix) {
     return n >= k && memcmp(s + n - k, suffix, k) == 0;
 }
 
+void rt_str_clean(char *text, const char *keep) {
+    for (unsigned char *s = (unsigned char *)text; *s; s++) {
+        const bool wide = s[0] == 0xc2 && s[1] >= 0x80 && s[1] < 0xa0; /* U+0080 to U+009F */
+        if (wide)
+            *s++ = '?';
+        if ((*s < 0x20 && !strchr(keep, *s)) || *s == 0x7f || wide)
+            *s = '?';
+    }
+}
+
+int rt_str_columns(const char *text) {
+    int n = 0;
+    for (; *text; text++)
+        n += ((unsigned char)*text & 0xc0) != 0x80;
+    return n;
+}
+
 bool rt_str_holds_nothing_out(const char *spec) {
     double share;
     for (const char *s = strchr(spec, ','); s; s = strchr(s + 1, ','))

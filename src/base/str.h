@@ -39,6 +39,10 @@ size_t rt_utf8_length(const char *text);
 bool rt_str_starts(const char *s, const char *prefix);
 bool rt_str_heads(const char *spec, const char *name); /* is `name` what stands before the colon, if any? */
 bool rt_str_ends(const char *s, const char *suffix);
+/* Control characters (C1, too) become '?', but those of `keep`: names in files must not steer a terminal, nor break a
+ * line of a table. */
+void rt_str_clean(char *text, const char *keep);
+int rt_str_columns(const char *text); /* characters of UTF-8 text */
 /* Does a data SPEC hold out nothing to evaluate on ("csv:t.csv,test=0")? Here, for whoever knows it as a text only. */
 bool rt_str_holds_nothing_out(const char *spec);
 

@@ -271,6 +271,13 @@ static void cell(cli_table *t, const char *value, bool number) {
         cli_table_cell(t, "%s", value ? value : "-");
 }
 
+static void append_name(rt_str *out, const char *name) {
+    const size_t at = out->len;
+    rt_str_append(out, name);
+    if (out->st == RT_OK)
+        rt_str_clean(out->p + at, "");
+}
+
 static void text_pairs(const comparison *m, const char *title, const pairs *p, bool training, rt_str *out) {
     cli_table t;
     int64_t shown = 0;
@@ -279,7 +286,7 @@ static void text_pairs(const comparison *m, const char *title, const pairs *p, b
     rt_str_appendf(&head, "%s|", title);
     for (int i = 0; i < 2; i++) { /* a '|' in a name would be a column */
         const size_t at = head.len;
-        rt_str_append(&head, m->run[i].name);
+        append_name(&head, m->run[i].name);
         for (size_t k = at; k < head.len; k++)
             if (head.p[k] == '|')
                 head.p[k] = '?';
@@ -314,8 +321,9 @@ static rt_status text_metrics(const comparison *m, rt_str *out) {
             hash[n] = rt_assessment_info(m->run[i].assessment)->data_hash;
             with[n++] = m->run[i].assessment;
         } else {
-            rt_str_appendf(out, "\n%s has not been evaluated; 'retort eval' keeps its metrics\n",
-                           m->run[i].name);
+            rt_str_append_char(out, '\n');
+            append_name(out, m->run[i].name);
+            rt_str_append(out, " has not been evaluated; 'retort eval' keeps its metrics\n");
         }
     }
     if (n == 0)

@@ -106,22 +106,13 @@ void cli_json_shape(rt_json *j, const char *key, const rt_shape *s) {
 /* ---- tables ---- */
 
 void cli_clean(char *text) {
-    for (unsigned char *s = (unsigned char *)text; *s; s++) {
-        const bool wide = s[0] == 0xc2 && s[1] >= 0x80 && s[1] < 0xa0; /* U+0080 to U+009F */
-        if (wide)
-            *s++ = '?';
-        if ((*s < 0x20 && *s != '\n') || *s == 0x7f || wide)
-            *s = '?';
-    }
+    rt_str_clean(text, "\n");
 }
 
 static const char RULE[] = "\001";
 
 int cli_columns(const char *text) {
-    int n = 0;
-    for (; *text; text++)
-        n += ((unsigned char)*text & 0xc0) != 0x80;
-    return n;
+    return rt_str_columns(text);
 }
 
 static void add_cell(cli_table *t, const char *text, size_t n) {
@@ -160,9 +151,7 @@ void cli_table_cell(cli_table *t, const char *fmt, ...) {
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    cli_clean(text);
-    for (char *s = text; (s = strchr(s, '\n')) != NULL;)
-        *s = '?'; /* a cell is one line */
+    rt_str_clean(text, ""); /* a cell is one line */
     add_cell(t, text, strlen(text));
 }
 

@@ -21,6 +21,14 @@ static void append_number(rt_str *s, int64_t v) {
     }
 }
 
+/* A name with a comma in it is quoted, so that it reads as one; a line stays one line. */
+static void append_class(rt_str *s, const rt_dataset *d, int64_t k) {
+    const size_t at = s->len;
+    rt_str_append_csv(s, rt_dataset_class_name(d, k), false);
+    if (s->st == RT_OK)
+        rt_str_clean(s->p + at, "");
+}
+
 static void append_counts(rt_str *s, const rt_dataset *d, const int64_t *count) {
     const int64_t k = rt_dataset_classes(d);
     int64_t least = count[0], most = count[0];
@@ -29,7 +37,9 @@ static void append_counts(rt_str *s, const rt_dataset *d, const int64_t *count) 
         most = RT_MAX(most, count[i]);
         if (k > NAMED)
             continue;
-        rt_str_appendf(s, "%s %s ", i ? "," : ":", rt_dataset_class_name(d, i));
+        rt_str_append(s, i ? ", " : ": ");
+        append_class(s, d, i);
+        rt_str_append_char(s, ' ');
         append_number(s, count[i]);
     }
     if (k <= NAMED)

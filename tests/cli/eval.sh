@@ -177,6 +177,25 @@ check "a confusion matrix for each run whose rows are the test rows" awk '/rows 
 run eval ens $data $few --per-class --no-save --format markdown
 check "and in markdown" grep -q '^| class |  *0 |' out
 
+# Names of classes: lines, bars, commas, escapes, and two that begin alike.
+awk 'BEGIN { print "a,b,c"; n[0] = "\"two\nlines|pipe\""; n[1] = "customer_kept"; n[2] = "customer_lost"; n[3] = "\"pro, gold\""; n[4] = "\303\244\303\266"
+    for (i = 0; i < 200; i++) print i % 5 * 3 + i % 2 "," i % 7 "," n[i % 5] }' >names.csv
+odd="n$(printf '\033')[1m"
+run train --data csv:names.csv,target=c,test=0.2 --arch mlp:4 --epochs 1 --out "$odd"
+expect 0 'train   144 rows: customer_kept 28, customer_lost 29, "pro, gold" 29, "two?lines|pipe" 29, äö 29' "names in the line of a part"
+run eval "$odd" --data csv:names.csv,target=c,test=0.2 --per-class $few
+check "class by class: a line for each class and run" sh -c 'grep -q "two?lines|pipe" out && ! grep -q "^lines" out'
+check "no escape of a run's name" sh -c '! grep -q "$(printf "\033")" out && grep -qF "n?[1m: rows of a class" out'
+check "a heading for each class, by number where names are long" grep -q '^class  *0  *1  *2  *3  *4$' out
+check "and rows with both" sh -c 'grep -q "^0 customer_kept  *[0-9]" out && grep -q "^1 customer_lost  *[0-9]" out'
+check "columns of characters, not bytes" sh -c 'LC_ALL=C sed -n "/^class  *0/,\$p" out | sed "s/äö/xy/" | awk "{ print length }" | sort -u | wc -l | grep -qx 1'
+run eval "$odd" --data csv:names.csv,target=c,test=0.2 --per-class $few --format markdown --no-save
+check "markdown: as many cells in each line" sh -c 'sed -n "/^| class/,\$p" out | sed "s/\\\\|//g" | awk -F"|" "NF != 8 { exit 1 }"'
+run eval "$odd" --data csv:names.csv,target=c,test=0.2 --per-class $few --format latex --no-save
+check "latex: one line" sh -c '! grep -q "^lines" out'
+run info --compare "$odd" "$odd"
+check "info --compare: no escape either" sh -c '! grep -q "$(printf "\033")" out'
+
 # Rows that a run was trained on are no test rows.
 awk 'BEGIN { print "a,b,c"; for (i = 0; i < 90; i++) print i % 7 "," i % 5 "," (i % 3 ? "yes" : "no") }' >all.csv
 sed 's/^3,/3.5,/' all.csv >unseen.csv
