@@ -138,8 +138,9 @@ static void put_all(float *dst, const double *v, int64_t n, bool good) {
 
 /* good: the numbers of r are those of row i; else they are none. */
 static void keep_row(prediction *q, const rt_row *r, int64_t i, bool good) {
-    const double kinds[KINDS] = {r->total, r->data, r->knowledge};
-    const double gaussian[REGRESSION_COLUMNS] = {r->mean, r->total, r->data, r->knowledge};
+    const double knowledge = rt_reading_knows(&q->how) ? r->knowledge : NAN; /* one network cannot tell */
+    const double kinds[KINDS] = {r->total, r->data, knowledge};
+    const double gaussian[REGRESSION_COLUMNS] = {r->mean, r->total, r->data, knowledge};
     put_all(q->kinds + i * KINDS, kinds, KINDS, good);
     if (q->regression) {
         put_all(q->p + i * REGRESSION_COLUMNS, gaussian, REGRESSION_COLUMNS, good);
@@ -186,6 +187,16 @@ static void append_f32(rt_str *s, float v) {
     char text[40];
     rt_format_f32(text, v);
     rt_str_append(s, text);
+}
+
+/* The last of n numbers is what the model knows: an empty field where it cannot tell. */
+static void append_kinds(prediction *q, const float *v, int64_t n) {
+    rt_str *s = &q->line;
+    for (int64_t j = 0; j < n; j++) {
+        rt_str_append_char(s, ',');
+        if (j + 1 < n || rt_reading_knows(&q->how))
+            append_f32(s, v[j]);
+    }
 }
 
 static void append_field(const prediction *q, rt_str *s, const char *text) {
@@ -279,12 +290,11 @@ static void csv_row(prediction *q, int64_t i) {
         append_field(q, s, rt_model_class_name(q->model, q->label[i]));
         rt_str_append_char(s, ',');
         append_f32(s, confidence(q, i));
-        for (int64_t j = 0; j < KINDS; j++) {
-            rt_str_append_char(s, ',');
-            append_f32(s, q->kinds[i * KINDS + j]);
-        }
+        append_kinds(q, q->kinds + i * KINDS, KINDS);
+    } else {
+        append_kinds(q, p, REGRESSION_COLUMNS);
     }
-    for (int64_t j = 0; j < (q->regression ? REGRESSION_COLUMNS : q->k); j++) {
+    for (int64_t j = 0; !q->regression && j < q->k; j++) {
         rt_str_append_char(s, ',');
         append_f32(s, p[j]);
     }

@@ -177,6 +177,17 @@ check "a confusion matrix for each run whose rows are the test rows" awk '/rows 
 run eval ens $data $few --per-class --no-save --format markdown
 check "and in markdown" grep -q '^| class |  *0 |' out
 
+# What one network cannot know is not 0 in its predictions, either.
+run predict one $data --out one.csv --uncertainty u.npy
+check "predict, one network: mutual_information is empty" awk -F, 'NR == 1 { for (i = 1; i <= NF; i++) if ($i == "mutual_information") at = i; next } at && $at != "" { exit 1 } END { exit !at }' one.csv
+run predict one $data --out one.jsonl
+check "null in .jsonl" sh -c 'grep -q "\"mutual_information\":null" one.jsonl && ! grep -q "\"mutual_information\":0" one.jsonl'
+if python3 -c 'import numpy' 2>/dev/null; then
+    check "NaN in .npy" python3 -c 'import numpy; u = numpy.load("u.npy"); assert numpy.isnan(u[:, 2]).all() and (u[:, :2] > 0).all()'
+fi
+run predict ens $data --out ens.csv
+check "predict, two networks: a number" awk -F, 'NR > 1 && $7 == "" { exit 1 }' ens.csv
+
 # Names of classes: lines, bars, commas, escapes, and two that begin alike.
 awk 'BEGIN { print "a,b,c"; n[0] = "\"two\nlines|pipe\""; n[1] = "customer_kept"; n[2] = "customer_lost"; n[3] = "\"pro, gold\""; n[4] = "\303\244\303\266"
     for (i = 0; i < 200; i++) print i % 5 * 3 + i % 2 "," i % 7 "," n[i % 5] }' >names.csv
