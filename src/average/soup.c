@@ -16,13 +16,6 @@
 
 static const double STRANGERS = 0.5;
 
-/* The baseline is the mean and nothing else; repair only if --repair says so. */
-rt_status rt_average_by_naive(rt_average *a) {
-    a->keep_scale = !rt_config_is_set(a->c, "repair");
-    rt_average_mean(a);
-    return RT_OK;
-}
-
 /* Mean over models of the cosine of their kernels with the first's. */
 static double kinship(const rt_average *a) {
     double sum = 0;
@@ -50,6 +43,14 @@ static void warn_strangers(rt_average *a) {
                  "1), and the "
                  "mean of such models is no network; --method match or perm renumbers their units first",
                  kin);
+}
+
+/* The baseline is the mean and nothing else; repair only if --repair says so. */
+rt_status rt_average_by_naive(rt_average *a) {
+    a->keep_scale = !rt_config_is_set(a->c, "repair");
+    warn_strangers(a);
+    rt_average_mean(a);
+    return RT_OK;
 }
 
 rt_status rt_average_by_soup(rt_average *a) {
@@ -99,10 +100,14 @@ rt_status rt_average_by_greedy_soup(rt_average *a) {
     a->keep_scale = true;
     RT_FAIL_IF(a->valid.n == 0, RT_E_USAGE,
                "greedy-soup chooses by validation rows, and the models held out none that is known");
-    warn_strangers(a);
     RT_TRY_GOTO(rt_calloc(&order, (size_t)a->models, sizeof *order));
     RT_TRY_GOTO(rt_calloc(&each, (size_t)a->models, sizeof *each));
-    st = stir(a, order, each);
+    RT_TRY_GOTO(stir(a, order, each));
+    int used = 0;
+    for (int m = 0; m < a->models; m++)
+        used += a->used[m];
+    if (used > 1)
+        warn_strangers(a);
 done:
     rt_free(order);
     rt_free(each);

@@ -52,6 +52,11 @@ expect 2 "held out none" "nothing to choose by"
 run average teacher $data --method soup --out strangers
 expect 0 "warning: the models do not share an initialisation" "a soup of strangers"
 check "metrics.json says so, too" grep -q '"warning"' strangers/metrics.json
+run average teacher $data --method naive --out naive-strangers
+expect 0 "warning: the models do not share an initialisation" "their mean as it is"
+run average teacher $data --method greedy-soup --out greedy-strangers
+expect 0 "" "a greedy soup of strangers"
+check "which warns only of a mean" sh -c 'if grep -q "^average of 1 " out; then ! grep -q "share an init" err; else grep -q "share an init" err; fi'
 
 # Progress with the time left, where it takes long enough, and an end in between
 env --default-signal=INT "$RETORT" average teacher $data --perm-epochs 1000000 --progress plain --out stopped >out 2>err </dev/null &
