@@ -44,6 +44,18 @@ static void say_distilled(rt_cli *c, const rt_train_result *r) {
     rt_str_deinit(&from);
 }
 
+static void say_kept(rt_cli *c, const rt_train_result *r) {
+    char epochs[64] = "";
+    if (!r->keep || strcmp(r->keep, "last") == 0)
+        return;
+    if (r->kept_first > 0 && r->kept_last > r->kept_first)
+        snprintf(epochs, sizeof epochs, ": %lld to %lld", (long long)r->kept_first, (long long)r->kept_last);
+    else if (r->kept_first > 0)
+        snprintf(epochs, sizeof epochs, ": %lld", (long long)r->kept_first);
+    cli_say(&c->term, "  %-16s weights of the epoch of the best valid %s%s", "kept",
+            strcmp(r->keep, "loss") == 0 ? "nll" : "accuracy", epochs);
+}
+
 static void say_next(rt_cli *c) {
     const bool none = rt_str_holds_nothing_out(c->config.data);
     rt_str next;
@@ -72,9 +84,7 @@ static void say_summary(rt_cli *c, const rt_train_result *r, bool apart) {
         say_number(c, "loss", r->train_loss);
     say_number(c, "valid nll", r->valid_loss);
     say_number(c, "valid accuracy", r->valid_accuracy);
-    if (r->keep && strcmp(r->keep, "last") != 0)
-        cli_say(&c->term, "  %-16s weights of the epoch of the best valid %s", "kept",
-                strcmp(r->keep, "loss") == 0 ? "nll" : "accuracy");
+    say_kept(c, r);
     cli_say(&c->term, "  %-16s %s", "saved in", c->config.out);
     if (*r->doubt)
         cli_say(&c->term, "warning: %s", r->doubt);

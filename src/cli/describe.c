@@ -138,13 +138,28 @@ done:
 typedef struct run_files {
     char **names;
     int64_t n, members;
-    bool checkpoint, finished;
+    bool checkpoint, finished, distilled;
     char *model; /* path of the first model file */
 } run_files;
 
 static bool is_model(const char *name) {
     return strcmp(name, "model.safetensors") == 0 ||
            (rt_str_starts(name, "member-") && rt_str_ends(name, ".safetensors"));
+}
+
+/* What --resume needs to be told. */
+static rt_status find_verb(run_files *f, const char *path) {
+    rt_config c;
+    char *config = NULL;
+    rt_status st;
+    RT_TRY(rt_config_init(&c));
+    RT_TRY_GOTO(rt_path_join(&config, path, "config.yaml"));
+    RT_TRY_GOTO(rt_config_load(&c, RT_VERB_ALL, config));
+    f->distilled = c.teacher != NULL;
+done:
+    rt_free(config);
+    rt_config_deinit(&c);
+    return st;
 }
 
 static rt_status list_run(run_files *f, const char *path) {
@@ -162,7 +177,7 @@ static rt_status list_run(run_files *f, const char *path) {
     RT_FAIL_IF(!config && f->members == 0, RT_E_INPUT,
                "%s: a directory, but no run: neither config.yaml nor a model is in it", path);
     f->finished = f->members > 0 && !f->checkpoint;
-    return RT_OK;
+    return config && f->checkpoint ? find_verb(f, path) : RT_OK;
 }
 
 static rt_status file_bytes(const char *dir, const char *name, int64_t *out) {
@@ -206,12 +221,16 @@ static rt_status text_run(rt_cli *c, const char *path, const run_files *f, const
     cli_table_cell(&t, "path");
     cli_table_cell(&t, "%s", path);
     cli_table_cell(&t, "state");
-    cli_table_cell(&t, "%s",
-                   f->finished     ? "finished"
-                   : f->checkpoint ? "unfinished; 'retort train --resume' goes on"
-                                   : "unfinished");
+    if (f->checkpoint)
+        cli_table_cell(&t, "unfinished; 'retort %s --out %s --resume' goes on",
+                       f->distilled ? "distill" : "train", path);
+    else
+        cli_table_cell(&t, f->finished ? "finished" : "unfinished");
     cli_table_cell(&t, "members");
-    cli_table_cell(&t, "%lld", (long long)f->members);
+    if (f->members > 0)
+        cli_table_cell(&t, "%lld", (long long)f->members);
+    else
+        cli_table_cell(&t, "none yet");
     if (s)
         metadata_rows(&t, s);
     cli_table_print(&t, &c->out, c->term.colour_out);

@@ -59,6 +59,8 @@ static void add_result(rt_train_result *all, const rt_train_result *r) {
     if (*r->doubt)
         memcpy(all->doubt, r->doubt, sizeof all->doubt); /* of the last portion that has one */
     all->keep = r->keep;
+    all->kept_first = a > 0 ? RT_MIN(all->kept_first, r->kept_first) : r->kept_first;
+    all->kept_last = RT_MAX(all->kept_last, r->kept_last);
 }
 
 rt_status rt_portions_run(const rt_config *c, const rt_train_hooks *hooks, rt_train_result *out) {

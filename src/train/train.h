@@ -22,6 +22,7 @@ typedef struct rt_train_result {
     double train_loss, valid_loss,
         valid_accuracy;       /* means over members, of the kept weights; NaN where absent */
     char doubt[RT_DOUBT_MAX]; /* why the result should not be trusted, as a sentence; "": nothing was found */
+    int64_t kept_first, kept_last; /* epochs of the kept weights, least and most over members; 0: not known */
     const char *keep; /* which those are: best validation "loss" or "accuracy", or "last"; NULL: not known */
 } rt_train_result;
 /* As keys of an open object. */

@@ -279,6 +279,12 @@ static rt_status finish(rt_trainer *t, rt_train_result *r) {
                            .valid_loss = rt_members_mean(&t->members, t->at.kept_loss),
                            .valid_accuracy = rt_members_mean(&t->members, t->at.kept_accuracy)};
     r->keep = rt_aim_kept(&t->aim);
+    const double *kept = rt_members_all(&t->members, t->at.kept_epoch);
+    r->kept_first = r->kept_last = (int64_t)kept[0];
+    for (int m = 1; m < t->members.all; m++) {
+        r->kept_first = RT_MIN(r->kept_first, (int64_t)kept[m]);
+        r->kept_last = RT_MAX(r->kept_last, (int64_t)kept[m]);
+    }
     RT_TRY(rt_trainer_doubt(t, r->doubt));
     t->log.doubt = r->doubt;
     RT_TRY(rt_trainer_log_event(t, "finished"));

@@ -230,6 +230,7 @@ rt_status rt_trainer_read_metrics(const char *dir, rt_train_result *r) {
     (void)rt_jval_str(rt_jval_get(root, "doubt"), &doubt);
     snprintf(r->doubt, sizeof r->doubt, "%s", doubt);
     r->keep = NULL;
+    r->kept_first = r->kept_last = 0;
     const char *keep;
     static const char *const keeps[] = {"loss", "accuracy", "last"};
     for (int i = 0; i < 3 && rt_jval_str(rt_jval_get(root, "keep"), &keep); i++)

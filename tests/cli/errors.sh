@@ -84,6 +84,15 @@ expect 1 "some.txt: cannot make directory: some.txt is a file" "average: where t
 check "average: known before the work" sh -c '! grep -q matching err'
 check "nothing was made by any of these, either" test ! -e r -a ! -e p.txt -a ! -e p.csv
 
+# The epochs of what was kept, and how an unfinished distillation goes on.
+run train $small --epochs 4 --members 2 --out kept
+check "train: the epochs of the kept weights" grep -Eq "kept  .*best valid (nll|accuracy): [1-4]( to [1-4])?$" err
+run distill --teacher kept --data spiral:n=60 --method kd --epochs 3 --batch 30 --stop-after 2 --out begun --quiet
+expect 4 "" "a distillation that is stopped"
+run info begun
+check "info: the command that goes on with it" grep -q "'retort distill --out begun --resume' goes on" out
+check "info: no members yet" grep -q "^members *none yet" out
+
 # Rows that are not there are not replaced by others without a word.
 i=0
 echo a,b,target >rows.csv
