@@ -204,6 +204,9 @@ rt_status rt_file_write_text(const char *path, const rt_str *text) {
 
 /* ---- before the work ----------------------------------------------------------------------------------- */
 
+static void sweep_of(int dir, const char *name);
+
+/* Asked, it also removes what killed writers of this very file left. */
 rt_status rt_file_may_write(const char *path) {
     rt_place p;
     struct stat old;
@@ -216,6 +219,8 @@ rt_status rt_file_may_write(const char *path) {
     if (st == RT_OK && faccessat(p.dir, ".", W_OK | X_OK, AT_EACCESS) != 0)
         st = rt_error_set(RT_E_IO, __FILE__, __LINE__, "%s: its directory cannot be written to: %s", path,
                           strerror(errno));
+    if (st == RT_OK)
+        sweep_of(p.dir, p.name);
     rt_place_close(&p);
     return st;
 }
@@ -427,6 +432,21 @@ static bool is_abandoned(int dir, const char *name) {
     const bool alive = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
     rt_io_close(fd);
     return !alive;
+}
+
+/* Temporary files of one name, in a directory that is the user's and may hold anything else. */
+static void sweep_of(int fd, const char *name) {
+    char mine[256];
+    const int copy = rt_io_open(fd, ".", O_RDONLY | O_DIRECTORY, 0);
+    DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+    snprintf(mine, sizeof mine, ".%.200s.tmp-", name);
+    for (struct dirent *e; dir && (e = readdir(dir)) != NULL;)
+        if (rt_str_starts(e->d_name, mine) && is_temp_name(e->d_name) && is_abandoned(fd, e->d_name))
+            (void)rt_io_unlink(fd, e->d_name);
+    if (dir)
+        closedir(dir);
+    else if (copy >= 0)
+        rt_io_close(copy);
 }
 
 /* Takes over `fd`. */

@@ -1,6 +1,7 @@
 /*
  * cmd_report.c - retort report: runs compared on one HTML page.
  */
+#include "base/file.h"
 #include "cli/cli.h"
 #include "report/report.h"
 #include <string.h>
@@ -24,6 +25,7 @@ rt_status cli_cmd_report(rt_cli *c) {
     char size[32];
     rt_report_result r;
     RT_TRY(check_name(out));
+    RT_TRY(rt_file_may_write(out));
     rt_status st = rt_report_write(out, &r, c->args, c->nargs, (rt_report_options){.title = c->config.title});
     if (st == RT_OK) {
         if (r.pictures_left_out > 0)

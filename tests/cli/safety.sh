@@ -267,5 +267,9 @@ mkdir -p good/pictures good/predictions
 touch good/pictures/.a.png.tmp-1-2 good/predictions/.t.npy.tmp-3-4 good/.metrics.json.tmp-5-6 good/pictures/.keep.tmp-x
 go eval good $data --bootstrap 0 -q
 check "temporary files of killed processes are gone" test ! -e good/pictures/.a.png.tmp-1-2 -a ! -e good/predictions/.t.npy.tmp-3-4 -a ! -e good/.metrics.json.tmp-5-6
+touch .big.csv.tmp-1-2 .big.csv.tmp-3-4 .other.csv.tmp-5-6 .big.csv.tmp-x
+go data spiral:n=60 --out csv:big.csv -q
+check "those beside a file that the user named go when it is written again" test ! -e .big.csv.tmp-1-2 -a ! -e .big.csv.tmp-3-4 -a -s big.csv
+check "those of others are left alone" test -e .other.csv.tmp-5-6 -a -e .big.csv.tmp-x
 check "other files are not" test -e good/pictures/.keep.tmp-x
 finish
