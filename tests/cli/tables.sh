@@ -45,6 +45,9 @@ check "evaluates" test "$rc" -eq 0
 run distill --teacher run --data $data,seed=5 --arch mlp:8 --epochs 2 --out student --quiet
 check "distils, with the teacher's columns" test "$rc" -eq 0
 run eval run student --data $data
+expect 3 "student: $data has other test rows than $data,seed=5" "but on rows of its own"
+cp raw.csv others.csv # other rows, for all that the program knows
+run eval run student --data csv:others.csv,drop=id
 check "both in one table" grep -q student out
 
 # 285 of one class and 15 of the other, which overlap: unweighted, nearly all rows are the first
