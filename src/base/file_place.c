@@ -66,11 +66,20 @@ static int guard_over(const char *path, const char **rest) {
     return fd;
 }
 
+static const char *kind_of(mode_t mode) {
+    return S_ISDIR(mode)    ? "a directory"
+           : S_ISLNK(mode)  ? "a symbolic link"
+           : S_ISFIFO(mode) ? "a pipe"
+           : S_ISSOCK(mode) ? "a socket"
+           : S_ISREG(mode)  ? "a file"
+                            : "a device";
+}
+
 /* From directory `*dir` into its entry `name`, never through a link; *dir is closed. */
 static rt_status step_into(int *dir, const char *path, const char *name, bool make) {
     struct stat info;
     int next = -1, err = 0;
-    bool link = false;
+    bool other = false;
     if (make && rt_io_mkdir(*dir, name) == 0)
         err = rt_io_sync_dir_fd(*dir) < 0 ? errno : 0;
     else if (make && errno != EEXIST)
@@ -78,12 +87,13 @@ static rt_status step_into(int *dir, const char *path, const char *name, bool ma
     if (!err) {
         next = rt_io_open(*dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
         err = next < 0 ? errno : 0;
-        link = next < 0 && rt_io_stat(*dir, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(info.st_mode);
+        other = next < 0 && rt_io_stat(*dir, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && !S_ISDIR(info.st_mode);
     }
     rt_io_close(*dir);
     *dir = next;
-    RT_FAIL_IF(link, RT_E_IO, "%s: '%s' in it is a symbolic link; a run is not written through links", path,
-               name);
+    RT_FAIL_IF(other && S_ISLNK(info.st_mode), RT_E_IO,
+               "%s: '%s' in it is a symbolic link; a run is not written through links", path, name);
+    RT_FAIL_IF(other, RT_E_IO, "%s: '%s' in it is %s, not a directory", path, name, kind_of(info.st_mode));
     RT_FAIL_IF(err, RT_E_IO, "%s: cannot %s directory '%s': %s", path, make ? "make" : "open", name,
                strerror(err));
     return RT_OK;
@@ -138,14 +148,6 @@ rt_status rt_place_make_dir(const char *path, bool *guarded) {
     if (dir >= 0)
         rt_io_close(dir);
     return st;
-}
-
-static const char *kind_of(mode_t mode) {
-    return S_ISDIR(mode)    ? "a directory"
-           : S_ISLNK(mode)  ? "a symbolic link"
-           : S_ISFIFO(mode) ? "a pipe"
-           : S_ISSOCK(mode) ? "a socket"
-                            : "a device";
 }
 
 rt_status rt_place_check(const rt_place *p, const char *path, bool link_too, struct stat *info) {

@@ -58,6 +58,26 @@ for kind in dirlink link; do
     expect 1 "'pictures' in it is a symbolic link" "eval, pictures is a $kind: refused and named"
     check "eval, pictures is a $kind: nothing outside changed" untouched
 done
+attack good pictures pipe
+go eval bad $data --bootstrap 0 -q
+expect 1 "'pictures' in it is a pipe, not a directory" "eval, pictures is a pipe: refused and named"
+go train $flags --members 2 --out pair
+for kind in link dangling pipe hard; do
+    for name in .lock metrics.json member-000.safetensors; do
+        attack pair $name $kind
+        [ $name = .lock ] || [ $kind = pipe ] || [ $kind = dangling ] || cat pair/$name >outside/file
+        cp outside/file before
+        go calibrate bad -q
+        if [ $rc -eq 0 ]; then # read, and not written
+            check "calibrate, $name is a $kind: left alone" cmp before outside/file
+        else
+            check "calibrate, $name is a $kind: refused, and not by a signal" test $rc -lt 6
+            check "calibrate, $name is a $kind: named" grep -q "bad/$name" err
+            check "calibrate, $name is a $kind: nothing outside changed" cmp before outside/file
+        fi
+        check "calibrate, $name is a $kind: nothing new outside" test "$(ls -A outside | wc -l)" -eq 2
+    done
+done
 attack good metrics.json link
 cp good/metrics.json outside/file
 go eval bad $data --bootstrap 0 -q
@@ -99,6 +119,32 @@ for name in groups search; do
     esac
     expect 1 "'$name' in it is a symbolic link" "train, $name is a link: refused"
     check "train, $name is a link: nothing outside changed" untouched
+done
+
+# The directory of a recipe, of which one command is to be done again.
+cat >r.yaml <<'END'
+title: "R"
+source: "-"
+about: "x"
+scales: {quick: {about: "tiny.", minutes: 1, memory: "50 MB", disk: "1 MB"}}
+stages:
+  - {name: one, verb: train, with: {data: "spiral:n=60", arch: "mlp:8", epochs: 1}}
+tables:
+  - {id: t, title: T, columns: [{id: a, label: a, value: /valid_accuracy}], rows: [{id: one, label: one, runs: one}]}
+END
+go recipe run r.yaml -q
+expect 0 "" "a recipe to attack"
+mv results/r/quick recipe
+for name in .lock done runs runs/one tables.md results.json; do
+    for kind in dirlink dangling pipe; do
+        attack recipe $name $kind
+        rm -f bad/measured.json bad/done/one*
+        rm -rf results/r && mkdir results/r && mv bad results/r/quick
+        go recipe run r.yaml -q
+        [ $rc -ne 3 ] || rc=1 # read before it is written
+        expect 1 "results/r/quick/$name" "recipe, $name is a $kind: refused and named"
+        check "recipe, $name is a $kind: nothing outside changed" untouched
+    done
 done
 
 # The directory itself, and whatever is only read, may be links.
@@ -143,6 +189,13 @@ full eval metrics.json eval . $data --bootstrap 0 -q
 full report r.html report . --out r.html -q
 full data d.csv data spiral:n=60 --out csv:d.csv -q
 full average avg/model.safetensors average . . $data --method match --out avg -q
+full calibrate model.safetensors calibrate . -q
+full distill s/model.safetensors distill --teacher . $data --method kd --epochs 1 --out s -q
+full gather g/model.safetensors gather . --out g -q
+if ! "$RETORT" export good --out good.onnx 2>&1 | grep -q "without ONNX"; then full export m.onnx export . --out m.onnx -q; fi
+cp r.yaml good
+full recipe results/r/quick/runs/one/model.safetensors recipe run r.yaml -q
+rm good/r.yaml
 full train t/model.safetensors train $flags --out t
 if [ -w /dev/full ]; then
     for verb in "info good" "info --arch mlp:8 --input 2" "data spiral:n=60" "eval good $data --bootstrap 0" "predict good $data" \
