@@ -12,6 +12,9 @@ static void say(rt_cli *c, const rt_calibration *k) {
         cli_say(&c->term, "temperature of the %s %.4g (%lld rows): nll %.4f -> %.4f on %s",
                 d->of_members ? "members" : "mean", d->temperature, (long long)k->fit_rows, k->nll_before,
                 k->nll_after, k->rule_rows < k->rows ? "the others" : "the same rows");
+    if (d->temperature > 0 && k->nll_after > k->nll_before)
+        cli_warn(&c->term, "the temperature makes rows that it was not fitted to less likely; "
+                           "--scale-by none leaves it out");
     if (d->measure >= 0) {
         const rt_measure_info *all;
         (void)rt_measure_list(&all);
@@ -26,9 +29,10 @@ static void say(rt_cli *c, const rt_calibration *k) {
             cli_say(&c->term, "%.2f %% of the foreign rows are rejected", 100 * k->found);
     }
     if (d->conformal == RT_CONFORMAL_INTERVAL)
-        cli_say(&c->term,
-                "intervals hold the truth in %g %% of rows: %.4g deviations to both sides, %.4g wide on average",
-                100 * (1 - d->alpha), d->quantile, k->set_size);
+        cli_say(
+            &c->term,
+            "intervals hold the truth in %g %% of rows: %.4g deviations to both sides, %.4g wide on average",
+            100 * (1 - d->alpha), d->quantile, k->set_size);
     else if (d->conformal != RT_CONFORMAL_NONE)
         cli_say(&c->term, "sets (%s) hold the class in %g %% of rows: quantile %.4g, %.2f classes on average",
                 rt_conformal_name(d->conformal), 100 * (1 - d->alpha), d->quantile, k->set_size);

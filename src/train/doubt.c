@@ -130,6 +130,8 @@ rt_status rt_trainer_doubt(rt_trainer *t, char out[RT_DOUBT_MAX]) {
                       "%sthe training loss of %d of %d network%s rose more than tenfold", n > 0 ? "; " : "",
                       lost, of->all, many);
     if (n > 0)
-        snprintf(out + n, (size_t)(RT_DOUBT_MAX - n), "; try a lower --lr, --clip-norm 1 or more --epochs");
+        snprintf(out + n, (size_t)(RT_DOUBT_MAX - n), "%s",
+                 t->c->lr == 0 ? "; --lr 0 trains nothing"
+                               : "; try a lower --lr, --clip-norm 1 or more --epochs");
     return RT_OK;
 }

@@ -67,4 +67,15 @@ run export line --out line.onnx
 if ! grep -q 'built without ONNX' err; then
     expect 0 "lower,upper" "export carries the decision"
 fi
+# A temperature fitted to few rows may make others less likely: that is said, and nothing else.
+wrong=0 warned=0
+for seed in 1 2 3 4 5 6 7 8; do
+    run train --data spiral:n=60 --arch mlp:4 --epochs 2 --seed $seed --valid 12 -q --out few --force
+    run calibrate few --conformal alpha=0.2
+    worse=$(awk '/^temperature of the mean/ { for (i = 1; i <= NF; i++) if ($i == "->") print ($(i + 1) > $(i - 1)) }' err)
+    said=$(grep -c "less likely; --scale-by none leaves it out" err)
+    [ "$worse" = "$said" ] || wrong=1
+    warned=$((warned + said))
+done
+check "a temperature that makes other rows less likely is warned of ($warned of 8)" test "$wrong" -eq 0 -a "$warned" -gt 0
 finish

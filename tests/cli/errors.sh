@@ -176,4 +176,6 @@ expect 1 "finite" "diverging training is an error, not a model"
 # interrupted: 4
 run train $small --out stopped --stop-after 1
 expect 4 "state saved; continue with: retort train --out stopped --resume" "stopped: how to continue"
+run train --data spiral:n=60 --arch mlp:4 --epochs 1 --lr 0 --out still
+expect 0 "; --lr 0 trains nothing" "advice fits the cause"
 finish
