@@ -108,17 +108,23 @@ expect 0 "" "train, saving members: resumed"
 check "train, saving members: the files of one go" sh -c 'cd few && for f in *.safetensors; do cmp $f ../all/$f || exit 1; done && test $(ls | wc -l) -eq $(ls ../all | wc -l)'
 
 # What writes, and has no state to save: nothing is left behind, and another try is not refused.
-stopped 1.5 4 "gather" gather all --out gathered --quiet
+# within ARGS...: two fifths of the seconds that the command takes when it is left alone
+within() {
+    begun=$(date +%s%N)
+    "$RETORT" "$@" >within.out 2>&1 </dev/null
+    awk -v ns=$(($(date +%s%N) - begun)) 'BEGIN { printf "%.2f", 0.4 * ns / 1e9 }'
+}
+stopped "$(within gather all --out left-alone --quiet)" 4 "gather" gather all --out gathered --quiet
 check "gather: no run" test ! -e gathered/config.yaml -a ! -e gathered/member-000.safetensors
-stopped 2 4 "data, pictures" data fashion-mnist --part train --out images:pictures --quiet
+stopped "$(within data fashion-mnist --part train --out images:left-pictures --quiet)" 4 "data, pictures" data fashion-mnist --part train --out images:pictures --quiet
 check "data, pictures: none are left" sh -c 'test -z "$(ls pictures)"'
 run data fashion-mnist --limit 40 --out images:pictures --quiet
 expect 0 "" "data, pictures: another try"
-stopped 1.5 4 "data, a table" data fashion-mnist --part train --out csv:big.csv --quiet
+stopped "$(within data fashion-mnist --part train --out csv:left.csv --quiet)" 4 "data, a table" data fashion-mnist --part train --out csv:big.csv --quiet
 check "data, a table: nothing is left" sh -c 'test -z "$(ls -A | grep big.csv)"'
 if ! "$RETORT" export run --out run.onnx 2>&1 | grep -q "without ONNX"; then
     run train --data fashion-mnist --limit 200 --arch wrn:28,4 --epochs 0 --out wrn --quiet
-    stopped 2 4 "export" export wrn --out wrn.onnx --quiet
+    stopped "$(within export wrn --out left.onnx --quiet)" 4 "export" export wrn --out wrn.onnx --quiet
     check "export: no file" test ! -e wrn.onnx
 fi
 
