@@ -63,7 +63,7 @@ struct rt_dataset {
     const char **row_name[2]; /* of train and test, or NULL */
     const char *resize;
     rt_columns *columns; /* NULL: not a table */
-    rt_stored stored; /* and the file it is in */
+    rt_stored stored;    /* and the file it is in */
     rt_npy npy;
     rt_safetensors *tensors;
     rt_arena arena; /* names */
@@ -120,9 +120,18 @@ typedef struct rt_picture_files {
     int64_t nclasses;
 } rt_picture_files;
 /* Adds what a path means: a file, a pattern, a directory. */
-rt_status rt_picture_files_find(rt_picture_files *f, const char *path, const rt_data_options *o) RT_MUST_CHECK;
+rt_status rt_picture_files_find(rt_picture_files *f, const char *path,
+                                const rt_data_options *o) RT_MUST_CHECK;
 void rt_picture_files_tell(const rt_picture_files *f); /* warns of what was passed over */
 void rt_picture_files_deinit(rt_picture_files *f);
+
+/* A data set as folders of pictures, and whether those of a directory are all there. */
+rt_status rt_picture_folders_write(const rt_dataset *d, const rt_part *train, const rt_part *test,
+                                   const char *to) RT_MUST_CHECK;
+rt_status rt_picture_folders_check(const char *dir) RT_MUST_CHECK;
+/* For forms of images: rows must have classes and be (c, h, w); row i of a part as bytes. */
+rt_status rt_write_check_images(const rt_dataset *d, const char *to) RT_MUST_CHECK;
+void rt_part_row_bytes(uint8_t *dst, const rt_part *p, int64_t i, int64_t elems);
 
 bool rt_augment_any(const rt_augment *a);
 /* One image (c, h, w), u8 or f32, to floats: the augmentation of row number `source` in this epoch. */

@@ -1,13 +1,10 @@
 /*
- * part_write.c - data sets on their way out: as CSV, NumPy arrays, IDX files, folders of PNG files.
+ * part_write.c - data sets on their way out: as CSV, NumPy arrays, IDX files, folders of PNG files (picture_write.c).
  *
- * What is written reads back to the same rows, labels and class numbers. Bytes stay bytes; floats become
- * bytes, where a format has nothing else, by clipping to [0, 1] and rounding. The loader of folders numbers
- * classes by the sorted names of folders, so names that would be sorted differently get their number in
- * front.
+ * What is written reads back to the same rows, labels and class numbers. Bytes stay bytes; floats become bytes, where
+ * a format has nothing else, by clipping to [0, 1] and rounding.
  *
- *     images:DIR   one part:   DIR/CLASS/000000.png            idx:DIR   {train,t10k}-images-idx3-ubyte
- *                  two:        DIR/{train,test}/CLASS/...                {train,t10k}-labels-idx1-ubyte
+ *     idx:DIR   {train,t10k}-images-idx3-ubyte, {train,t10k}-labels-idx1-ubyte
  */
 #include "data/data_int.h"
 
@@ -19,8 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Row i of a part as bytes (c, h, w). */
-static void row_bytes(uint8_t *dst, const rt_part *p, int64_t i, int64_t elems) {
+void rt_part_row_bytes(uint8_t *dst, const rt_part *p, int64_t i, int64_t elems) {
     if (p->u8) {
         memcpy(dst, p->u8 + i * elems, (size_t)elems);
         return;
@@ -31,7 +27,7 @@ static void row_bytes(uint8_t *dst, const rt_part *p, int64_t i, int64_t elems) 
     }
 }
 
-static rt_status check_images(const rt_dataset *d, const char *to) {
+rt_status rt_write_check_images(const rt_dataset *d, const char *to) {
     RT_FAIL_IF(d->row.rank != 3 || !rt_dataset_labelled(d) || d->task != RT_TASK_CLASSIFICATION, RT_E_USAGE,
                "%s: that form is for images with classes; a table can be written as FILE.csv or X.npy,Y.npy",
                to);
@@ -104,7 +100,7 @@ static rt_status write_idx_part(const rt_dataset *d, const rt_part *p, const cha
     RT_TRY_GOTO(idx_open(&w, dir, name, skip ? flat : dims, skip ? 3 : 4));
     for (int64_t i = 0; i < p->n; i++) {
         RT_TRY_GOTO(rt_stop_check("writing", dir));
-        row_bytes(row, p, i, elems);
+        rt_part_row_bytes(row, p, i, elems);
         RT_TRY_GOTO(rt_writer_write(w, row, (size_t)elems));
     }
     RT_TRY_GOTO(rt_writer_commit(&w));
@@ -123,148 +119,13 @@ done:
 
 static rt_status write_idx(const rt_dataset *d, const rt_part *train, const rt_part *test, const char *to) {
     const char *dir = to + strlen("idx:");
-    RT_TRY(check_images(d, to));
+    RT_TRY(rt_write_check_images(d, to));
     RT_FAIL_IF(d->classes > 256, RT_E_USAGE, "%s: %lld classes, an IDX label has 256", to,
                (long long)d->classes);
     RT_TRY(rt_dir_make(dir));
     if (train)
         RT_TRY(write_idx_part(d, train, dir, "train"));
     return test ? write_idx_part(d, test, dir, "t10k") : RT_OK;
-}
-
-/* ---- folders of PNG files ---- */
-
-/* The folder of a class: its name, without what a folder cannot have; numbered when the names are not sorted.
- */
-static void folder_name(rt_str *out, const rt_dataset *d, int64_t k, bool numbered) {
-    rt_str_clear(out);
-    if (numbered)
-        rt_str_appendf(out, "%0*lld-", d->classes > 10000 ? 5 : d->classes > 100 ? 4 : 2, (long long)k);
-    for (const char *s = d->class_name[k]; *s; s++)
-        rt_str_append_char(out, *s == '/' || (unsigned char)*s < ' ' ? '_' : *s);
-}
-
-static bool folders_numbered(const rt_dataset *d) {
-    bool numbered = false;
-    for (int64_t k = 0; k < d->classes; k++) {
-        const char *name = d->class_name[k];
-        numbered = numbered || name[0] == 0 || name[0] == '.' || strlen(name) > 200 || strchr(name, '/');
-        numbered = numbered || (k > 0 && strcmp(d->class_name[k - 1], name) >= 0);
-    }
-    return numbered;
-}
-
-/* The folder of class k in dir, and picture i in it unless i is -1. */
-static rt_status picture_path(rt_str *out, const rt_dataset *d, const char *dir, int64_t k, int64_t i) {
-    rt_str folder;
-    rt_str_init(&folder);
-    folder_name(&folder, d, k, folders_numbered(d));
-    rt_str_clear(out);
-    rt_str_appendf(out, "%s/%s", dir, rt_str_text(&folder));
-    if (i >= 0)
-        rt_str_appendf(out, "/%06lld.png", (long long)i);
-    rt_str_fail(out, folder.st);
-    rt_str_deinit(&folder);
-    return rt_str_status(out);
-}
-
-/* Takes back what was written, so that another try finds an empty folder. What cannot be removed stays. */
-static void remove_folders(const rt_dataset *d, const rt_part *p, const char *dir, int64_t rows) {
-    rt_str path;
-    rt_str_init(&path);
-    for (int64_t i = 0; i < rows; i++)
-        if (picture_path(&path, d, dir, p->label[i], i) == RT_OK)
-            rt_file_discard(rt_str_text(&path));
-    for (int64_t k = 0; k < d->classes; k++)
-        if (picture_path(&path, d, dir, k, -1) == RT_OK)
-            rt_file_discard(rt_str_text(&path));
-    rt_str_deinit(&path);
-}
-
-static rt_status write_folders(const rt_dataset *d, const rt_part *p, const char *dir) {
-    const int64_t c = d->row.d[0], plane = d->row.d[1] * d->row.d[2], elems = c * plane;
-    uint8_t *row = NULL, *pixels = NULL;
-    int64_t i = 0;
-    rt_str path;
-    rt_status st = RT_OK;
-    rt_str_init(&path);
-    RT_TRY_GOTO(rt_alloc(&row, (size_t)elems));
-    RT_TRY_GOTO(rt_alloc(&pixels, (size_t)elems));
-    for (int64_t k = 0; k < d->classes; k++) {
-        RT_TRY_GOTO(picture_path(&path, d, dir, k, -1));
-        RT_TRY_GOTO(rt_dir_make(rt_str_text(&path)));
-    }
-    for (; i < p->n; i++) {
-        RT_TRY_GOTO(rt_stop_check("writing", dir));
-        row_bytes(row, p, i, elems);
-        for (int64_t e = 0; e < elems; e++)
-            pixels[e % plane * c + e / plane] = row[e];
-        RT_TRY_GOTO(picture_path(&path, d, dir, p->label[i], i));
-        RT_TRY_GOTO(rt_image_write_png(rt_str_text(&path), pixels, d->row.d[1], d->row.d[2], (int)c));
-    }
-done:
-    if (st != RT_OK)
-        remove_folders(d, p, dir, i);
-    rt_free(row);
-    rt_free(pixels);
-    rt_str_deinit(&path);
-    return st;
-}
-
-/* The names of folders are the classes: one without a picture would be refused when they are read. */
-static rt_status check_every_class(const rt_dataset *d, const rt_part *p, const char *to) {
-    uint8_t *seen;
-    RT_TRY(rt_calloc(&seen, (size_t)d->classes + 1, 1));
-    for (int64_t i = 0; i < p->n; i++)
-        seen[p->label[i]] = 1;
-    int64_t k = 0;
-    while (k < d->classes && seen[k])
-        k++;
-    rt_free(seen);
-    RT_FAIL_IF(k < d->classes, RT_E_USAGE,
-               "%s: class %lld (%.60s) has none of the %lld rows, and a folder of pictures cannot be empty; "
-               "more rows, or "
-               "another form (npy:, csv:)",
-               to, (long long)k, d->class_name && d->class_name[k] ? d->class_name[k] : "", (long long)p->n);
-    return RT_OK;
-}
-
-static rt_status write_two(const rt_dataset *d, const rt_part *train, const rt_part *test, const char *dir) {
-    char *first = NULL, *second = NULL;
-    rt_status st;
-    RT_TRY_GOTO(rt_path_join(&first, dir, "train"));
-    RT_TRY_GOTO(rt_path_join(&second, dir, "test"));
-    RT_TRY_GOTO(write_folders(d, train, first));
-    st = write_folders(d, test, second);
-    if (st != RT_OK)
-        remove_folders(d, train, first, train->n);
-done:
-    for (int i = 0; st != RT_OK && first && second && i < 2; i++)
-        rt_file_discard(i ? second : first);
-    rt_free(first);
-    rt_free(second);
-    return st;
-}
-
-static rt_status write_images(const rt_dataset *d, const rt_part *train, const rt_part *test,
-                              const char *to) {
-    const char *dir = to + strlen("images:");
-    char **names = NULL;
-    int64_t n = 0;
-    RT_TRY(check_images(d, to));
-    RT_FAIL_IF(d->row.d[0] != 1 && d->row.d[0] != 3, RT_E_USAGE, "%s: %lld channels, a picture has 1 or 3",
-               to, (long long)d->row.d[0]);
-    if (train)
-        RT_TRY(check_every_class(d, train, to));
-    if (test)
-        RT_TRY(check_every_class(d, test, to));
-    RT_TRY(rt_dir_make(dir));
-    RT_TRY(rt_dir_list(dir, &names, &n));
-    rt_names_free(names, n);
-    RT_FAIL_IF(n > 0, RT_E_USAGE, "%s is not empty: pictures would be mixed", dir);
-    if (!train || !test)
-        return write_folders(d, train ? train : test, dir);
-    return write_two(d, train, test, dir);
 }
 
 /* ---- choosing ---- */
@@ -277,7 +138,7 @@ rt_status rt_dataset_write(const rt_dataset *d, const rt_part *train, const rt_p
     if (rt_str_starts(to, "idx:"))
         return write_idx(d, train, test, to);
     if (rt_str_starts(to, "images:"))
-        return write_images(d, train, test, to);
+        return rt_picture_folders_write(d, train, test, to);
     RT_FAIL_IF(train && test, RT_E_USAGE, "%s takes one part", to);
     const rt_part *p = train ? train : test;
     if (rt_str_ends(to, ".csv"))

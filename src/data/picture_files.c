@@ -240,6 +240,7 @@ static rt_status add_directory(rt_picture_files *f, const char *dir, const rt_da
     char *train = NULL, *test = NULL, **names = NULL;
     int64_t n = 0;
     rt_status st = RT_OK;
+    RT_TRY(rt_picture_folders_check(dir));
     RT_TRY_GOTO(rt_path_join(&train, dir, "train"));
     RT_TRY_GOTO(rt_path_join(&test, dir, "test"));
     const bool to_train = rt_dir_exists(train);

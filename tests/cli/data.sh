@@ -25,6 +25,24 @@ run data images:pictures --out idx:again
 check "pictures and back: other order, same bytes" test "$(wc -c <again/train-images-idx3-ubyte)" -eq 1296
 run data idx:set --out images:pictures
 expect 2 "not empty" "pictures are not mixed"
+# An attempt that was killed: a mark, some pictures, a piece of one.
+mkdir -p cut/train/0 cut/train/1 outside
+touch cut/.unfinished cut/train/0/000000.png cut/train/1/000777.png cut/train/1/.000778.png.tmp-1-2 outside/000001.png
+run data images:cut
+expect 3 "cut: some of its pictures are missing" "a folder that was not finished is not read"
+run data idx:set --out images:cut
+expect 0 "" "it is written anew"
+check "it is the same as another" diff -r pictures cut
+touch cut/.unfinished cut/train/0/mine.png
+run data idx:set --out images:cut
+expect 2 "not empty" "files of somebody else among them stay"
+check "and they alone" test "$(find cut -type f)" = cut/train/0/mine.png
+mkdir linked
+touch linked/.unfinished
+ln -s ../outside linked/train
+run data idx:set --out images:linked
+expect 1 "linked/train" "nothing is removed through a link"
+check "what it leads to stays" test -e outside/000001.png
 run data idx:set --part test --out X.npy,Y.npy
 expect 0 "X.npy,Y.npy: 10 rows" "convert to arrays"
 run data npy:X.npy,Y.npy,test=1 --out idx:back --part test
