@@ -101,13 +101,14 @@ typedef struct rt_model rt_model;
 RT_API rt_status rt_model_load(rt_model **out, const char *path) RT_CHECKED;
 RT_API void rt_model_destroy(rt_model **m);
 
-/* What it is. Of NULL: 0 or NULL. Since 0.1; task, dims and meta since 0.2. */
+/* What it is. Of NULL: 0 or NULL. Since 0.1; task, dims, unit and meta since 0.2. */
 RT_API rt_task rt_model_task(const rt_model *m);
 RT_API int rt_model_members(const rt_model *m);                         /* predictions per input */
 RT_API int64_t rt_model_outputs(const rt_model *m);                     /* classes; of a regression 2 */
 RT_API int64_t rt_model_row(const rt_model *m);                         /* floats of one input */
 RT_API int rt_model_dims(const rt_model *m, int64_t dims[3]);           /* their shape: 1 (features) or 3 (c, h, w) */
 RT_API const char *rt_model_class_name(const rt_model *m, int64_t k);   /* NULL: a regression, or no such class */
+RT_API const char *rt_model_unit(const rt_model *m);                    /* of a mean, as `unit` was set; NULL: not said */
 /* An entry of the file's metadata as text, mostly JSON: "architecture", "student", "network", "preprocessing", "task",
  * "table" (columns, and the name of the target, of a model of a table), "method", "provenance", "decision", "sha256"
  * (docs/formats/model.md); NULL: absent. */

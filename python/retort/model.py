@@ -40,6 +40,8 @@ class Model:
         self.input_shape: Tuple[int, ...] = tuple(dims[i] for i in range(rank))
         names = [lib.rt_model_class_name(self._handle, k) for k in range(self.outputs)]
         self.class_names: List[str] = [n.decode() for n in names] if self.task == "classification" else []
+        unit = lib.rt_model_unit(self._handle)
+        self.unit: Optional[str] = unit.decode() if unit is not None else None  # of a regression's mean
 
     @classmethod
     def load(cls, path: PathLike) -> "Model":

@@ -68,6 +68,7 @@ rt_status rt_assessment_decode(rt_assessment **out, const char *text, size_t n,
 
 typedef struct rt_assess_info {
     const char *run, *arch, *student, *method, *data, *data_hash, *command;
+    const char *unit; /* regression, where the model says it */
     bool regression;
     int members, networks;
     int64_t parameters;                     /* of all networks */

@@ -69,6 +69,8 @@ static rt_status describe(rt_assessment *a, const rt_subject *u) {
     RT_TRY(rt_arena_strdup(&a->text, &i->data_hash, rt_dataset_hash(s->data)));
     if (s->o->command)
         RT_TRY(rt_arena_strdup(&a->text, &i->command, s->o->command));
+    if (rt_model_unit(m))
+        RT_TRY(rt_arena_strdup(&a->text, &i->unit, rt_model_unit(m)));
     i->regression = u->regression;
     i->members = (int)u->m;
     i->networks = rt_model_networks(m);
@@ -130,6 +132,8 @@ void rt_assessment_write(const rt_assessment *a, rt_json *j, const char *key, bo
     rt_json_str(j, "student", i->student);
     rt_json_str(j, "method", i->method);
     rt_json_str(j, "task", i->regression ? "regression" : "classification");
+    if (i->unit)
+        rt_json_str(j, "unit", i->unit);
     rt_json_i64(j, "members", i->members);
     rt_json_i64(j, "parameters", i->parameters);
     rt_json_f64(j, "flops", i->flops);
@@ -172,9 +176,9 @@ static void describe_decoded(rt_assessment *a) {
     rt_assess_info *i = &a->info;
     const struct {
         const char *key, **text;
-    } texts[] = {{"run", &i->run},        {"arch", &i->arch}, {"student", &i->student},
-                 {"method", &i->method},  {"data", &i->data}, {"data_hash", &i->data_hash},
-                 {"command", &i->command}};
+    } texts[] = {{"run", &i->run},         {"arch", &i->arch}, {"student", &i->student},
+                 {"method", &i->method},   {"data", &i->data}, {"data_hash", &i->data_hash},
+                 {"command", &i->command}, {"unit", &i->unit}};
     const char *task = "";
     int64_t members = 1;
     for (int k = 0; k < RT_COUNT(texts); k++)

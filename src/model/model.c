@@ -76,6 +76,11 @@ static rt_status model_init(rt_model *m, const rt_student_config *student, const
     return alloc_blocks(m);
 }
 
+rt_status rt_model_set_unit(rt_model *m, const char *unit) {
+    m->target.unit = NULL;
+    return unit ? rt_arena_strdup(&m->arena, &m->target.unit, unit) : RT_OK;
+}
+
 rt_status rt_model_create(rt_model **out, const rt_student_config *student, const rt_dataset *d,
                           const rt_target *target, int networks) {
     *out = NULL;
@@ -85,7 +90,9 @@ rt_status rt_model_create(rt_model **out, const rt_student_config *student, cons
     m->task = rt_dataset_task(d);
     m->decision.measure = -1;
     m->target = target ? *target : (rt_target){.std = 1};
-    rt_status st = model_init(m, student, d, networks);
+    rt_status st = rt_model_set_unit(m, m->target.unit);
+    if (st == RT_OK)
+        st = model_init(m, student, d, networks);
     if (st != RT_OK)
         rt_model_destroy(&m);
     *out = m;
@@ -192,6 +199,10 @@ rt_data_like rt_model_like(const rt_model *m) {
                           .class_name = m->classes,
                           .resize = m->resize,
                           .table = m->table};
+}
+
+const char *rt_model_unit(const rt_model *m) {
+    return rt_model_given(m, __func__) ? m->target.unit : NULL;
 }
 
 const char *rt_model_meta(const rt_model *m, const char *key) {
@@ -341,6 +352,8 @@ static void write_task(const rt_model *m, rt_str *out) {
         rt_json_f64(&j, "target_std", m->target.std);
         if (m->target.warp.kind != RT_WARP_NONE)
             write_warp(&j, &m->target.warp);
+        if (m->target.unit)
+            rt_json_str(&j, "unit", m->target.unit);
     } else {
         rt_json_strs(&j, "classes", m->classes, m->nclasses);
     }

@@ -21,6 +21,7 @@ typedef struct rt_model rt_model;
 typedef struct rt_target {
     rt_warp warp;
     double mean, std;
+    const char *unit; /* of y; NULL: not said */
 } rt_target;
 /* What a network says, (mean, log-variance cut to +-RT_LOGVAR_MAX), to mean and variance of t(y), in place; and back. */
 void rt_target_unscale(const rt_target *t, float *y);
@@ -55,6 +56,7 @@ rt_params *rt_model_own_params(rt_model *m); /* the same, for those who train it
 int64_t rt_model_floats(const rt_model *m);  /* of one network */
 const float *rt_model_block(const rt_model *m, int network);
 const char *rt_model_class_name(const rt_model *m, int64_t k);
+const char *rt_model_unit(const rt_model *m);                  /* of its target; NULL: not said */
 const char *rt_model_meta(const rt_model *m, const char *key); /* provenance; NULL if absent */
 /* A text inside a piece of provenance, which is JSON; NULL if absent. */
 rt_status rt_model_meta_text(const rt_model *m, const char *meta, const char *key, rt_arena *arena,

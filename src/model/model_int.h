@@ -32,5 +32,6 @@ struct rt_model {
 rt_status rt_model_list_blocks(rt_model *m) RT_MUST_CHECK;
 rt_status rt_model_write_network(const rt_model *m, rt_str *out) RT_MUST_CHECK; /* model_network.c */
 rt_status rt_model_read_decision(rt_model *m) RT_MUST_CHECK; /* from its metadata; none is fine */
+rt_status rt_model_set_unit(rt_model *m, const char *unit) RT_MUST_CHECK; /* a copy; NULL: not said */
 
 #endif

@@ -147,12 +147,15 @@ static rt_status read_task(rt_model *m, const rt_arch_config *a, const rt_jdoc *
         RT_FAIL_UNKNOWN(RT_E_INPUT, kind, rt_task_names, RT_TASKS, "%s: unknown task", path);
     m->task = (rt_task)task;
     if (m->task == RT_TASK_REGRESSION) {
+        const char *unit;
         rt_target *t = &m->target;
         bool ok = rt_jval_f64(rt_jval_get(root, "target_mean"), &t->mean) &&
                   rt_jval_f64(rt_jval_get(root, "target_std"), &t->std);
         RT_FAIL_IF(!ok || !isfinite(t->mean) || !isfinite(t->std) || t->std <= 0, RT_E_INPUT,
                    "%s: 'task' must have target_mean and target_std above 0", path);
         RT_TRY(read_warp(&t->warp, root, path));
+        if (rt_jval_str(rt_jval_get(root, "unit"), &unit))
+            RT_TRY(rt_model_set_unit(m, unit));
         RT_FAIL_IF(a->outputs != 2, RT_E_INPUT, "%s: %lld outputs; regression has 2", path,
                    (long long)a->outputs);
         return RT_OK;

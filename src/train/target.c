@@ -11,6 +11,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { UNIT_MAX = 60 }; /* bytes */
+
 /* Mean and deviation of u, as rt_subset_moments takes them: in two passes. */
 static void take_moments(rt_target *t, const double *y, int64_t n) {
     double mean = 0, square = 0;
@@ -48,6 +50,15 @@ rt_status rt_target_follow(rt_target *t, const rt_model *teacher, const char *tr
                "--target-transform %s: the teacher sees the target by %s, and its students do, too",
                transform, theirs);
     *t = *rt_model_target(teacher);
+    return RT_OK;
+}
+
+rt_status rt_target_name_unit(rt_target *t, const char *unit) {
+    RT_FAIL_IF(unit && (*unit == 0 || strlen(unit) > UNIT_MAX), RT_E_USAGE,
+               "--unit: %zu bytes, wanted 1 to %d, such as MPa", strlen(unit), UNIT_MAX);
+    RT_FAIL_IF(unit && t->unit && strcmp(unit, t->unit) != 0, RT_E_USAGE,
+               "--unit %s: the teacher answers in %.60s, and its students do, too", unit, t->unit);
+    t->unit = unit ? unit : t->unit;
     return RT_OK;
 }
 

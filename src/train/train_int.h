@@ -323,6 +323,8 @@ rt_status rt_trainer_doubt(rt_trainer *t, char out[RT_DOUBT_MAX]) RT_MUST_CHECK;
 /* The transform that is asked for (NULL or auto: the one that suits) fitted to these rows, and mean and std if there is one. */
 rt_status rt_target_fit(rt_target *t, const rt_subset *rows, const char *transform) RT_MUST_CHECK;
 rt_status rt_target_follow(rt_target *t, const rt_model *teacher, const char *transform) RT_MUST_CHECK;
+rt_status rt_target_name_unit(rt_target *t,
+                              const char *unit) RT_MUST_CHECK; /* NULL: the teacher's, or none */
 /* As networks see it. */
 static inline float rt_target_scale(const rt_target *t, float y) {
     return (float)((rt_warp_apply(&t->warp, (double)y) - t->mean) / t->std);

@@ -36,14 +36,19 @@ static rt_status scale_target(const rt_trainer *t, rt_target *target) {
         RT_FAIL_IF(told, RT_E_USAGE,
                    "--target-transform: %s is for classification, it has no numbers to transform",
                    t->c->data);
+        RT_FAIL_IF(t->c->unit, RT_E_USAGE, "--unit: %s is for classification, and classes have none",
+                   t->c->data);
         return RT_OK;
     }
-    if (teacher && teacher->first)
-        return rt_target_follow(target, teacher->first, transform);
+    if (teacher && teacher->first) {
+        RT_TRY(rt_target_follow(target, teacher->first, transform));
+        return rt_target_name_unit(target, t->c->unit);
+    }
     RT_FAIL_IF(
         teacher && told && strcmp(transform, "none") != 0, RT_E_USAGE,
         "--target-transform %s: stored outputs of a teacher are means and variances of the target itself",
         transform);
+    RT_TRY(rt_target_name_unit(target, t->c->unit));
     return rt_target_fit(target, &t->data.labelled, teacher ? "none" : transform);
 }
 

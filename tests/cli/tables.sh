@@ -76,6 +76,19 @@ check "many epochs are told in few lines, the last one among them" awk '/^epoch/
 check "a heavy tail is seen and told" grep -q 'target  learned by its logarithm' out err
 check "and kept in the run" grep -q '"target_transform": "log"' heavy/metrics.json
 run train $how --target-transform none --out asitis --quiet
+
+# The unit of a target goes with the model, and from teacher to student.
+how_few="--data csv:heavy.csv,target=price --arch mlp:4 --epochs 1 --quiet"
+run train $how_few --unit "CHF \"new\"" --out unit
+run distill --teacher unit $how_few --method kd --out unit-student
+run info unit-student --json
+check "a student has its teacher's unit" grep -qF '"unit":"CHF \"new\""' out
+run eval unit-student --data csv:heavy.csv,target=price --bootstrap 0 --json
+check "an evaluation names it" grep -qF '"unit":"CHF \"new\""' out
+run distill --teacher unit $how_few --method kd --unit EUR --out none
+expect 2 "the teacher answers in CHF" "another unit than the teacher's"
+run train --data csv:rare.csv --arch mlp:4 --unit EUR --out none
+expect 2 "classes have none" "classes have no unit"
 run train $how --target-transform quantile --out ranks --quiet
 run eval heavy asitis ranks --data csv:heavy.csv,target=price --bootstrap 0 --metrics rmse,nll --format csv
 cp out heavy.eval

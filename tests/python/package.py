@@ -92,7 +92,7 @@ def verbs():
 def models():
     x, y = rows(500, 1)
     m = Model.load("student")
-    ok((m.task, m.members, m.outputs, m.input_shape, m.class_names) == ("classification", 3, 3, (2,), ["left", "top", "right"]),
+    ok((m.task, m.members, m.outputs, m.input_shape, m.class_names, m.unit) == ("classification", 3, 3, (2,), ["left", "top", "right"], None),
        "a model says what it is")
     p = m.predict_proba(x)
     ok(p.dtype == np.float32 and p.shape == (500, 3) and np.allclose(p.sum(1), 1, atol=1e-5) and np.array_equal(m.predict(x), p.argmax(1)),

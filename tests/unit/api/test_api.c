@@ -412,6 +412,7 @@ static void test_every_verb(void **state) {
     assert_string_equal(rt_model_class_name(m, 1), "high");
     assert_non_null(strstr(rt_model_meta(m, "decision"), "quantile"));
     assert_null(rt_model_meta(m, "nothing"));
+    assert_null(rt_model_unit(m));
     static float p[ROWS * 2], z[ROWS * 4], c[ROWS], h[ROWS], k[ROWS];
     static int64_t top[ROWS];
     static uint8_t reject[ROWS], set[ROWS * 2];
@@ -462,8 +463,8 @@ static void test_regression_from_memory(void **state) {
     char to[160];
     snprintf(to, sizeof to, "out=%s/door-line", dir);
     const rt_memory data = make_memory(RT_TASK_REGRESSION);
-    const char *train[] = {"data=memory:made", "arch=mlp:8", "members=2", "epochs=10", to};
-    do_verb("train", train, 5, NULL, &data, "\"members\":2");
+    const char *train[] = {"data=memory:made", "arch=mlp:8", "members=2", "epochs=10", "unit=MPa", to};
+    do_verb("train", train, 6, NULL, &data, "\"members\":2");
     do_verb("calibrate", (const char *[]){"conformal=alpha=0.2", "data=memory:made"}, 2, to + 4, &data,
             "\"interval\"");
     rt_model *m = NULL;
@@ -472,6 +473,7 @@ static void test_regression_from_memory(void **state) {
     const rt_prediction all = {.size = sizeof all, .mean = mean, .lower = lower, .upper = upper};
     assert_int_equal(rt_model_run(m, rows, 2, &all, 1), RT_OK);
     assert_true(lower[0] < mean[0] && mean[0] < upper[0]);
+    assert_string_equal(rt_model_unit(m), "MPa");
     rt_model_destroy(&m);
 }
 
@@ -712,6 +714,7 @@ static void test_wrong_memory(void **state) {
     assert_int_equal(rt_model_dims(m, NULL), 1); /* only asked how many */
     assert_null(rt_model_meta(NULL, "task"));
     assert_null(rt_model_meta(m, NULL));
+    assert_null(rt_model_unit(NULL));
     assert_int_equal(rt_setting_count(NULL), -1);
     REFUSED(rt_setting_get(NULL, 0, &s));
     REFUSED(rt_setting_get("sing", 0, &s));
