@@ -61,7 +61,7 @@ typedef struct rt_data_options {
     rt_split split; /* how sources without a test part draw one */
     bool whole;     /* they draw none: all rows are in the test part */
     bool unlabelled;          /* labels are not checked, and perhaps not read; whole, too */
-    bool row_numbers;         /* columns that count the rows are features, as in version 0.1 */
+    bool older;               /* as version 0.1 did: columns that count the rows are features, val/ is not read */
     bool skip_broken;         /* pictures that cannot be decoded are left out, and a warning counts them */
     const rt_data_like *like; /* for a model, or NULL; used while opening only */
 } rt_data_options;
@@ -96,6 +96,8 @@ bool rt_dataset_drawn(const rt_dataset *d); /* the test part was drawn from the 
 /* The seed= of the SPEC. Rows are held out by it rather than by the seed of a run, so that runs with different seeds,
  * teachers and students hold out the same ones. */
 uint64_t rt_dataset_split_seed(const rt_dataset *d);
+/* So many rows at the end of the training part are for validation by the source's own word (val/ of pictures). */
+int64_t rt_dataset_valid_rows(const rt_dataset *d);
 /* Its rows stand in a published order, which those who compare results keep: validation rows are the last. */
 bool rt_dataset_ordered(const rt_dataset *d);
 const char *

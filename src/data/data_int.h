@@ -59,6 +59,7 @@ struct rt_dataset {
     const char **class_name;
     rt_part train, test;
     bool drawn, ordered; /* see rt_dataset_drawn, rt_dataset_ordered */
+    int64_t valid_rows;
     uint64_t split_seed;
     const char **row_name[2]; /* of train and test, or NULL */
     const char *resize;
@@ -112,7 +113,7 @@ rt_status rt_find_packed(char **out, const char *dir, const char *stem) RT_MUST_
 typedef struct rt_picture_files {
     char **path;
     int32_t *label;
-    int64_t n, cap, train;
+    int64_t n, cap, train, valid; /* so many are for training; at the end of those, for validation */
     bool labelled, two; /* there are classes; parts are told by folders */
     int64_t passed;     /* files and folders that are no pictures, and the first of them */
     char *first_passed;

@@ -150,6 +150,7 @@ rt_status rt_dataset_open_spec(rt_dataset **out, const rt_spec *s, rt_data_optio
     RT_TRY_GOTO(dataset_new(&d, s->whole));
     RT_TRY_GOTO(source_load[source](d, s, o));
     if (o.limit > 0) {
+        d->valid_rows = RT_MAX(d->valid_rows - RT_MAX(d->train.n - o.limit, 0), 0);
         d->train.n = RT_MIN(d->train.n, o.limit);
         d->test.n = RT_MIN(d->test.n, o.limit);
     }
@@ -281,6 +282,9 @@ const char *rt_dataset_spec(const rt_dataset *d) {
 }
 bool rt_dataset_drawn(const rt_dataset *d) {
     return d->drawn;
+}
+int64_t rt_dataset_valid_rows(const rt_dataset *d) {
+    return d->valid_rows;
 }
 uint64_t rt_dataset_split_seed(const rt_dataset *d) {
     return d->split_seed;

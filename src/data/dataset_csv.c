@@ -708,7 +708,7 @@ static rt_status read_table(rt_columns *k, const rt_spec *s, const rt_data_optio
     RT_TRY(tell_target(k, s, like));
     RT_TRY(rt_frame_fill(&k->table));
     if (!k->fixed)
-        ignore_row_numbers(k, o->row_numbers || like);
+        ignore_row_numbers(k, o->older || like);
     return skip_unlabelled(k, s);
 }
 

@@ -210,7 +210,7 @@ done:
 static rt_status read_all(image_set *s) {
     rt_picture_files *f = &s->files;
     size_t row = (size_t)(s->to.c * s->to.h * s->to.w), bytes = 0;
-    int64_t kept = 0, train = f->train;
+    int64_t kept = 0, train = f->train, valid = f->valid;
     char first[256] = "";
     rt_status st = RT_OK;
     RT_FAIL_IF(!rt_size_mul((size_t)f->n, row, &bytes), RT_E_INPUT, "the pictures are too large together");
@@ -226,6 +226,7 @@ static rt_status read_all(image_set *s) {
             if (s->broken++ == 0)
                 snprintf(first, sizeof first, "%s", rt_error_text());
             train -= i < f->train;
+            valid -= i < f->train && i >= f->train - f->valid;
             continue;
         }
         if (st == RT_E_INPUT)
@@ -241,6 +242,7 @@ static rt_status read_all(image_set *s) {
         rt_free(f->path[i]);
     f->n = kept;
     f->train = train;
+    f->valid = valid;
     if (s->broken > 0)
         rt_log(RT_LOG_WARN, "%lld broken %s left out, the first: %s", (long long)s->broken,
                s->broken == 1 ? "picture is" : "pictures are", first);
@@ -301,6 +303,7 @@ rt_status rt_load_images(rt_dataset *d, const rt_spec *spec, rt_data_options o) 
     RT_TRY_GOTO(make_mask(d, &is_test, &s, spec, &o));
     RT_TRY_GOTO(name_rows(d, &s.files, is_test));
     rt_part all = {.n = s.files.n, .u8 = s.block, .label = s.files.labelled ? s.files.label : NULL};
+    d->valid_rows = s.files.valid;
     st = rt_dataset_divide(d, &all, is_test, o.test_only);
 done:
     rt_free(is_test);

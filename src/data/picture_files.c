@@ -1,14 +1,15 @@
 /*
  * picture_files.c - which pictures a SPEC or a list of names means, and the class of each.
  *
- *     DIR with folders          one folder per class, classes in the order of their names; perhaps under train/ and test/,
- *                               where test/ may lack classes but have none of its own; or under test/ alone
+ *     DIR with folders          one folder per class, classes in the order of their names; perhaps under train/, test/
+ *                               and val/ (or valid/, validation/), of which the last two may lack classes but have none
+ *                               of their own; or under test/ alone
  *     DIR of pictures           no classes: rows to be predicted
  *     FILE, PATTERN             the same (* ? [...] in any part of a path)
  *
  * For a model, classes are the model's: a folder is looked up by name. Hidden files are passed over without a word, what
- * is neither .png nor .jpg/.jpeg is counted. Validation rows are drawn from train/: a folder of them (val/) is not read,
- * and a warning says so.
+ * is neither .png nor .jpg/.jpeg is counted. Pictures of val/ are the last of the training part. Without test/ it is
+ * not read, and a warning says so: by what is called val/ then, many mean the test part.
  */
 #include "data/data_int.h"
 
@@ -211,33 +212,41 @@ static rt_status name_classes(rt_picture_files *f, const char *dir, const rt_dat
     return RT_OK;
 }
 
-static rt_status add_two(rt_picture_files *f, const char *train, const char *test, const rt_data_options *o) {
-    f->labelled = f->two = true;
-    RT_TRY(name_classes(f, train, o->like));
-    if (!o->test_only || o->whole)
-        RT_TRY(add_classes(f, train, o));
-    f->train = o->whole ? 0 : f->n;
-    return add_classes(f, test, o);
-}
-
-/* Pictures beside train/ that nobody asked for are named rather than left without a word. */
-static rt_status tell_validation(const char *dir) {
+/* The folder of validation pictures in dir; *out NULL: there is none. */
+static rt_status find_validation(char **out, const char *dir) {
     static const char *const names[] = {"val", "valid", "validation"};
+    *out = NULL;
     for (int64_t i = 0; i < RT_COUNT(names); i++) {
         char *path = NULL;
         RT_TRY(rt_path_join(&path, dir, names[i]));
+        if (*out == NULL && rt_dir_exists(path)) {
+            *out = path;
+            continue;
+        }
         if (rt_dir_exists(path))
-            rt_log(RT_LOG_WARN,
-                   "%s is not read: validation rows are drawn from train/ (--valid); called test/, it "
-                   "would be the test part",
-                   path);
+            rt_log(RT_LOG_WARN, "%s is not read: the validation rows are those of %s", path, *out);
         rt_free(path);
     }
     return RT_OK;
 }
 
+static rt_status add_parts(rt_picture_files *f, const char *train, const char *valid, const char *test,
+                           const rt_data_options *o) {
+    f->labelled = f->two = true;
+    RT_TRY(name_classes(f, train, o->like));
+    if (!o->test_only || o->whole) {
+        RT_TRY(add_classes(f, train, o));
+        f->valid = f->n;
+        if (valid && !o->older)
+            RT_TRY(add_classes(f, valid, o));
+        f->valid = o->whole ? 0 : f->n - f->valid;
+    }
+    f->train = o->whole ? 0 : f->n;
+    return add_classes(f, test, o);
+}
+
 static rt_status add_directory(rt_picture_files *f, const char *dir, const rt_data_options *o) {
-    char *train = NULL, *test = NULL, **names = NULL;
+    char *train = NULL, *valid = NULL, *test = NULL, **names = NULL;
     int64_t n = 0;
     rt_status st = RT_OK;
     RT_TRY(rt_picture_folders_check(dir));
@@ -245,11 +254,17 @@ static rt_status add_directory(rt_picture_files *f, const char *dir, const rt_da
     RT_TRY_GOTO(rt_path_join(&test, dir, "test"));
     const bool to_train = rt_dir_exists(train);
     if (to_train)
-        RT_TRY_GOTO(tell_validation(dir));
+        RT_TRY_GOTO(find_validation(&valid, dir));
     if (to_train && rt_dir_exists(test)) {
-        st = add_two(f, train, test, o);
+        st = add_parts(f, train, valid, test, o);
         goto done;
     }
+    if (valid)
+        rt_log(RT_LOG_WARN,
+               "%s is not read, because there is no test/ beside it: validation and test rows are drawn from "
+               "train/; "
+               "called test/, it would be the test part",
+               valid);
     RT_TRY_GOTO(folders(dir, &names, &n));
     f->two = n == 1 && strcmp(names[0], "test") == 0; /* the test part alone */
     const char *at = to_train ? train : f->two ? test : dir;
@@ -267,6 +282,7 @@ static rt_status add_directory(rt_picture_files *f, const char *dir, const rt_da
 done:
     rt_names_free(names, n);
     rt_free(train);
+    rt_free(valid);
     rt_free(test);
     return st;
 }

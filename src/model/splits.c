@@ -7,8 +7,9 @@
  *
  *     not set   runs of older versions: test rows at random; the last rows for validation (or random by the seed of the
  *               run, with valid-shuffle)
- *     auto      stratified; for validation the last rows where they stand in a published order. A run that begins
- *               writes down in its configuration which it was, and nothing where it could only be the old way
+ *     auto      stratified; for validation the last rows where they stand in a published order, and those the source
+ *               itself has for it (val/ of pictures), unless --valid asks for others. A run that begins writes down in
+ *               its configuration which it was, and nothing where it could only be the old way
  */
 #include "base/alloc.h"
 #include "model/model_int.h"
@@ -39,8 +40,14 @@ rt_data_options rt_config_data(const rt_config *c) {
     return (rt_data_options){.seed = (uint64_t)seed,
                              .limit = c->limit,
                              .split = test_split(c),
-                             .row_numbers = rt_config_older(c),
+                             .older = rt_config_older(c),
                              .skip_broken = c->skip_broken};
+}
+
+/* Whether the source's own validation rows are taken: nobody asked for others, or for none. */
+static bool takes_own(const rt_config *c, const rt_dataset *d) {
+    return rt_dataset_valid_rows(d) > 0 && c->valid > 0 && is_auto(c->valid_split) &&
+           !rt_config_is_set(c, "valid") && !rt_config_is_set(c, "valid-shuffle");
 }
 
 /* How validation rows are chosen, and by which seed. */
@@ -59,8 +66,12 @@ void rt_config_name_splits(rt_config *c, const rt_dataset *d) {
     if (!c->valid_split && !c->test_split)
         return;
     const bool old = rt_dataset_ordered(d) || rt_config_is_set(c, "valid-shuffle");
-    if (!rt_config_is_set(c, "valid-split"))
+    if (takes_own(c, d)) {
+        c->valid = (double)rt_dataset_valid_rows(d);
+        c->valid_split = rt_split_name(RT_SPLIT_LAST);
+    } else if (!rt_config_is_set(c, "valid-split")) {
         c->valid_split = old ? NULL : rt_split_name(valid_split(c, d, &seed));
+    }
     if (!rt_config_is_set(c, "test-split"))
         c->test_split = rt_dataset_drawn(d) ? rt_split_name(test_split(c)) : NULL;
 }

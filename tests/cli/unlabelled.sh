@@ -64,8 +64,24 @@ check "all of them count" grep -q '"ood:more".*"rows":2' out
 
 # ---- folders and names that are not what they seem
 mkdir -p split/train split/val split/test && cp -r pets/* split/train && cp -r pets/* split/val && cp -r pets/* split/test
-run data images:split
-expect 0 "split/val is not read: validation rows are drawn from train/" "a folder for validation is named"
+rm split/val/cat/00000[0-4].png
+: >split/val/dog/broken.png
+run train --data images:split --arch mlp:8 --epochs 1 --skip-broken --out own
+expect 0 "train   40 rows: cat 20, dog 20" "a folder for validation: none of it is trained on"
+check "all of it validates" grep -q 'valid   37 rows: cat 17, dog 20' out err
+check "as the run's configuration says" sh -c 'grep -q "^valid: 37" own/config.yaml && grep -q "^valid-split: last" own/config.yaml'
+run predict own --data images:split --part valid --out q.csv
+check "its rows are found again" sh -c 'test $(grep -c "split/val/" q.csv) -eq 37'
+run calibrate own
+expect 0 "37 rows" "and decisions are fitted on them"
+run train --data images:split --arch mlp:8 --epochs 1 --skip-broken --valid 0.2 --out drawn
+expect 0 "valid   15 rows" "--valid draws from both folders"
+cp -r split split2 && mv split2/test split2/elsewhere
+run train --data images:split2 --arch mlp:8 --epochs 1 --skip-broken --out no-test
+expect 0 "split2/val is not read, because there is no test/ beside it" "without a test part it is named"
+cp -r pets split/validation
+run data images:split --skip-broken
+expect 0 "split/validation is not read: the validation rows are those of split/val" "two of them"
 mkdir alone-test && cp -r pets alone-test/test
 run data images:alone-test
 expect 0 "" "the test part alone"
@@ -243,7 +259,7 @@ run train --resume --out nothere
 expect 2 "there is no run in nothere" "nothing to resume"
 run train --resume --out nothere --data spiral:n=60 --arch mlp:8
 expect 2 "there is no run in nothere" "with every parameter, too: a mistyped name begins no other run"
-mkdir strange
+mkdir -p strange
 echo '{}' >strange/metrics.json
 run train --resume --out strange --data spiral:n=60 --arch mlp:8
 expect 2 "there is no run in strange" "a directory of somebody else is none"

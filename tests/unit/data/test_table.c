@@ -216,7 +216,7 @@ static void test_row_numbers(void **state) {
     rt_dataset_destroy(&d);
     assert_int_equal(width_of(text, ",use=x+Id"), 2);
     assert_int_equal(width_of(text, ",use=x"), 1);
-    assert_ok(open_with(&d, "csv", scratch_path(&s, "t.csv"), "", (rt_data_options){.row_numbers = true}));
+    assert_ok(open_with(&d, "csv", scratch_path(&s, "t.csv"), "", (rt_data_options){.older = true}));
     assert_int_equal(rt_dataset_row(d).d[0], 5);
     rt_dataset_destroy(&d);
     assert_int_equal(width_of("n,x,y\n1,5,1\n2,7,2\n3,6,3\n", ",test=0"), 2); /* too few to be sure */
