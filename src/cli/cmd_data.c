@@ -325,6 +325,7 @@ rt_status cli_describe_data(rt_cli *c, const char *spec) {
     RT_TRY(check_flags(&c->config));
     rt_config_new_splits(&c->config);
     RT_TRY_GOTO(rt_dataset_open(&d, spec, rt_config_data(&c->config)));
+    rt_config_name_splits(&c->config, d);
     if (c->config.out)
         RT_TRY_GOTO(write_rows(c, d));
     if (!c->config.out || c->config.json)

@@ -427,31 +427,57 @@ static void take_back(prediction *q) {
     }
 }
 
+/* The rows themselves, as a network takes them. */
+static rt_status write_inputs(const prediction *q, const char *path) {
+    float *x = NULL;
+    const rt_shape row = rt_dataset_row(q->in.data);
+    rt_shape all = {.rank = row.rank + 1, .d = {q->n}};
+    memcpy(all.d + 1, row.d, (size_t)row.rank * sizeof *row.d);
+    RT_TRY(rt_part_convert(&x, q->part, row, row));
+    const rt_status st = rt_npy_write(path, RT_DTYPE_F32, &all, x);
+    rt_free(x);
+    return st;
+}
+
+/* Where results go. */
+typedef struct place {
+    const char *flag, *path, *holds;
+} place;
+enum { PLACES = 5 };
+
+static void find_places(place list[PLACES], const rt_config *k) {
+    const place all[PLACES] = {{"out", k->out, "predictions for"},
+                               {"logits", k->logits, "predictions for"},
+                               {"probs", k->probs, "predictions for"},
+                               {"uncertainty", k->uncertainty, "predictions for"},
+                               {"inputs", k->inputs, "inputs of"}};
+    memcpy(list, all, sizeof all);
+}
+
 /* Is there an array to write besides the lines? */
 static bool any_array(const rt_config *k) {
-    return k->logits || k->probs || k->uncertainty;
+    return k->logits || k->probs || k->uncertainty || k->inputs;
 }
 
 /* Files that cannot be written are known before the work. */
 static rt_status check_places(const rt_config *k) {
-    const struct {
-        const char *flag, *path;
-    } arrays[] = {{"logits", k->logits}, {"probs", k->probs}, {"uncertainty", k->uncertainty}};
-    for (int64_t i = 0; i < RT_COUNT(arrays); i++) {
-        const char *path = arrays[i].path;
-        RT_FAIL_IF(path && !rt_str_ends(path, ".npy"), RT_E_USAGE, "--%s: '%s' does not end in .npy",
-                   arrays[i].flag, path);
+    place list[PLACES];
+    find_places(list, k);
+    for (int i = 0; i < PLACES; i++) {
+        const char *path = list[i].path;
+        RT_FAIL_IF(path && path != k->out && !rt_str_ends(path, ".npy"), RT_E_USAGE,
+                   "--%s: '%s' does not end in .npy", list[i].flag, path);
         if (path)
             RT_TRY(rt_file_may_write(path));
     }
-    return k->out ? rt_file_may_write(k->out) : RT_OK;
+    return RT_OK;
 }
 
 static rt_status choose_format(prediction *q) {
     const rt_config *k = &q->c->config;
     RT_FAIL_IF(k->json && !k->out && !any_array(k), RT_E_USAGE,
-               "--json takes standard output, so the predictions need a file: --out, --logits, --probs or "
-               "--uncertainty");
+               "--json takes standard output, so the predictions need a file: --out, --logits, --probs, "
+               "--uncertainty or --inputs");
     if (!k->out)
         return RT_OK;
     q->format = rt_str_ends(k->out, ".csv")     ? FORMAT_CSV
@@ -475,6 +501,8 @@ static rt_status write_out(prediction *q) {
     const rt_shape kinds = rt_shape2(q->n, KINDS);
     if (k->uncertainty)
         RT_TRY(rt_npy_write(k->uncertainty, RT_DTYPE_F32, &kinds, q->kinds));
+    if (k->inputs)
+        RT_TRY(write_inputs(q, k->inputs));
     if (!k->out && any_array(k))
         return RT_OK;
     if (q->format == FORMAT_NPY) {
@@ -520,7 +548,6 @@ static void say_rejected(prediction *q) {
 }
 
 static rt_status print_json(prediction *q) {
-    const rt_config *k = &q->c->config;
     rt_json j;
     cli_json_begin(q->c, &j);
     rt_json_str(&j, "run", q->c->args[0]);
@@ -529,11 +556,11 @@ static rt_status print_json(prediction *q) {
     rt_json_i64(&j, "rows", q->n);
     rt_json_i64(&j, "members", q->m);
     rt_json_i64(&j, "outputs", q->k);
-    const char *const names[] = {"out", "logits", "probs", "uncertainty"};
-    const char *const paths[] = {k->out, k->logits, k->probs, k->uncertainty};
-    for (int i = 0; i < 4; i++)
-        if (paths[i])
-            rt_json_str(&j, names[i], paths[i]);
+    place list[PLACES];
+    find_places(list, &q->c->config);
+    for (int i = 0; i < PLACES; i++)
+        if (list[i].path)
+            rt_json_str(&j, list[i].flag, list[i].path);
     if (rejects(q)) {
         double threshold;
         bool below;
@@ -554,12 +581,12 @@ static rt_status print_json(prediction *q) {
 }
 
 static void say_files(prediction *q) {
-    const rt_config *k = &q->c->config;
-    const char *const paths[] = {k->out, k->logits, k->probs, k->uncertainty};
+    place list[PLACES];
     char rows[32];
-    for (int i = 0; i < 4; i++)
-        if (paths[i])
-            cli_say(&q->c->term, "%s: predictions for %s row%s", paths[i], cli_count(rows, q->n),
+    find_places(list, &q->c->config);
+    for (int i = 0; i < PLACES; i++)
+        if (list[i].path)
+            cli_say(&q->c->term, "%s: %s %s row%s", list[i].path, list[i].holds, cli_count(rows, q->n),
                     q->n == 1 ? "" : "s");
 }
 

@@ -74,6 +74,8 @@ run predict own --data images:split --part valid --out q.csv
 check "its rows are found again" sh -c 'test $(grep -c "split/val/" q.csv) -eq 37'
 run calibrate own
 expect 0 "37 rows" "and decisions are fitted on them"
+run data images:split --skip-broken --part valid --out idx:val-alone
+expect 0 "37 rows" "they can be written, too"
 run train --data images:split --arch mlp:8 --epochs 1 --skip-broken --valid 0.2 --out drawn
 expect 0 "valid   15 rows" "--valid draws from both folders"
 cp -r split split2 && mv split2/test split2/elsewhere

@@ -114,6 +114,16 @@ def models():
     ok(np.array_equal(np.load("probs.npy").reshape(500, 3, 3), m.run(x, "member_probs")["member_probs"])
        and np.array_equal(np.load("u.npy"), np.stack([u["entropy"], u["expected_entropy"], u["mutual_information"]], 1)),
        "the numbers of `retort predict`, to the bit")
+    with open("mixed.csv", "w") as f:
+        f.write("town,since,size,kind\n")
+        for i, k in enumerate(y):
+            f.write(f"{('Bern', 'Oslo', 'Rome')[(k + i % 2) % 3]},20{10 + i % 9}-0{1 + i % 9}-11,{'' if i % 7 == 0 else x[i, 0]},{'abc'[k]}\n")
+    program("train", "--data", "csv:mixed.csv,target=kind", "--arch", "mlp:8", "--epochs", "3", "--out", "mixed", "-q")
+    program("predict", "mixed", "mixed.csv", "--inputs", "inputs.npy", "--probs", "probs.npy", "-q")
+    inputs = np.load("inputs.npy")
+    ok(inputs.shape == (500, Model.load("mixed").input_shape[0]) and inputs.shape[1] > 10
+       and np.array_equal(np.load("probs.npy"), Model.load("mixed").predict_proba(inputs)),
+       "rows of a table as `retort predict --inputs` encodes them have the same answers")
     ok(m.meta("decision")["conformal"]["alpha"] == 0.1 and m.meta("nothing") is None, "metadata")
     ok(m.run(np.empty((0, 2), np.float32), "probs")["probs"].shape == (0, 3), "no rows, no answers")
 
