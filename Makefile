@@ -59,8 +59,9 @@ wheel:
 	@cmake --preset release -DRT_TESTS=OFF >/dev/null && $(NINJA) retort_shared
 	@tools/wheel $(BUILD)
 
+# The public header and the examples are set by hand.
 format:
-	git ls-files '*.c' '*.h' | xargs clang-format -i
+	git ls-files 'src/*.[ch]' 'tests/*.[ch]' | xargs clang-format -i
 
 clean:
 	rm -rf build build-*

@@ -108,7 +108,7 @@ RT_API int64_t rt_model_outputs(const rt_model *m);                     /* class
 RT_API int64_t rt_model_row(const rt_model *m);                         /* floats of one input */
 RT_API int rt_model_dims(const rt_model *m, int64_t dims[3]);           /* their shape: 1 (features) or 3 (c, h, w) */
 RT_API const char *rt_model_class_name(const rt_model *m, int64_t k);   /* NULL: a regression, or no such class */
-RT_API const char *rt_model_unit(const rt_model *m);                    /* of a mean, as `unit` was set; NULL: not said */
+RT_API const char *rt_model_unit(const rt_model *m);                    /* of a mean, by `unit`; NULL: not said */
 /* An entry of the file's metadata as text, mostly JSON: "architecture", "student", "network", "preprocessing", "task",
  * "table" (columns, and the name of the target, of a model of a table), "method", "provenance", "decision", "sha256"
  * (docs/formats/model.md); NULL: absent. */

@@ -154,11 +154,8 @@ done:
 /* Where names and sizes matter, they are those of the first run. */
 static rt_status open_for(rt_assess_call *s, const char *run, rt_split split) {
     const rt_assess_options *o = s->o;
-    rt_data_options how = {.seed = o->seed,
-                           .limit = o->limit,
-                           .test_only = true,
-                           .split = split,
-                           .skip_broken = o->skip_broken};
+    rt_data_options how = {
+        .seed = o->seed, .limit = o->limit, .test_only = true, .split = split, .skip_broken = o->skip_broken};
     rt_model *model = NULL;
     rt_data_like like;
     if (rt_source_like(o->data)) {

@@ -41,7 +41,7 @@ typedef struct rt_assess_options {
     const char *ood;  /* "NAME=SPEC" items, a line break between two; NULL: none */
     /* "benchmark" (15 types), "all", or names with commas between; NULL: none */
     const char *corrupt;
-    const char *frost; /* directory of photographs; NULL: drawn */
+    const char *frost;                 /* directory of photographs; NULL: drawn */
     const char *shift;                 /* names with commas between; NULL: none */
     int64_t bootstrap;                 /* draws; 0: no intervals */
     const char *against;               /* a run to agree with; NULL: none */
@@ -101,8 +101,10 @@ rt_status rt_metrics_merge(const char *text, size_t n, const char *name, const c
 enum { RT_METRIC_PATH = 96, RT_REQUIREMENTS_MAX = 64 };
 /* The first n characters of `word` as the path of a number; the heading of a column ("acc") stands for its metric. A name
  * that is almost a metric's is refused. */
-rt_status rt_metric_path(char path[RT_METRIC_PATH], const char *word, size_t n, const char *flag) RT_MUST_CHECK;
-rt_status rt_metrics_check(const char *list) RT_MUST_CHECK; /* of --metrics, before anything is evaluated; or NULL */
+rt_status rt_metric_path(char path[RT_METRIC_PATH], const char *word, size_t n,
+                         const char *flag) RT_MUST_CHECK;
+rt_status
+rt_metrics_check(const char *list) RT_MUST_CHECK; /* of --metrics, before anything is evaluated; or NULL */
 typedef enum rt_require_op { RT_REQUIRE_LT, RT_REQUIRE_LE, RT_REQUIRE_GT, RT_REQUIRE_GE } rt_require_op;
 typedef struct rt_requirement {
     char path[RT_METRIC_PATH];

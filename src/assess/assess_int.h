@@ -51,7 +51,7 @@ typedef struct rt_assess_call {
     rt_answers teacher; /* on the test rows */
     rt_scores teacher_foreign[RT_ASSESS_OOD_MAX];
     rt_scores *teacher_shift; /* (nshifts, RT_SHIFT_AMOUNTS) */
-    rt_held_out held_out; /* rows, and the data a run was trained on */
+    rt_held_out held_out;     /* rows, and the data a run was trained on */
     /* progress */
     int run, runs;
     double rows, rows_all, started; /* of this run */

@@ -22,7 +22,8 @@ static rt_status check_name(const char *path, const char *flag) {
     for (int i = 0; i < n; i++)
         if (rt_str_find(list[i].name, names, known) < 0)
             names[known++] = list[i].name;
-    if (rt_str_find(path, names, known) < 0 && rt_str_nearest(path, names, known) >= 0 && !strpbrk(path, "./"))
+    if (rt_str_find(path, names, known) < 0 && rt_str_nearest(path, names, known) >= 0 &&
+        !strpbrk(path, "./"))
         RT_FAIL_UNKNOWN(RT_E_USAGE, path, names, known, "--%s: no metric is called", flag);
     return RT_OK;
 }

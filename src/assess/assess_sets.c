@@ -333,7 +333,8 @@ rt_status rt_assess_against(rt_subject *u, const rt_answers *y, rt_json *j) {
     rt_json_object_begin(j, "against");
     rt_json_str(j, "teacher", u->s->o->against);
     rt_json_f64_or(j, "kl", a.kl, a.kl_reason ? a.kl_reason : "not finite");
-    rt_json_f64_or(j, regression ? "knowledge_variance_difference" : "mutual_information_difference", a.mutual_information_difference,
+    rt_json_f64_or(j, regression ? "knowledge_variance_difference" : "mutual_information_difference",
+                   a.mutual_information_difference,
                    a.mutual_information_difference_reason ? a.mutual_information_difference_reason
                                                           : "not finite");
     rt_json_f64_or(j, regression ? "total_variance_difference" : "entropy_difference", a.entropy_difference,

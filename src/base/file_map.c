@@ -20,7 +20,8 @@ rt_status rt_file_map(const char *path, const uint8_t **data, size_t *n) {
     const int why = errno;
     const int closed = rt_io_close(fd); /* the pages stay */
     RT_FAIL_IF(!file, RT_E_INPUT, "%s: empty, or not a regular file", path);
-    RT_FAIL_IF(p == MAP_FAILED || closed < 0, RT_E_IO, "%s: cannot be mapped into memory: %s", path, strerror(why));
+    RT_FAIL_IF(p == MAP_FAILED || closed < 0, RT_E_IO, "%s: cannot be mapped into memory: %s", path,
+               strerror(why));
     *data = p;
     *n = (size_t)info.st_size;
     return RT_OK;

@@ -431,8 +431,8 @@ static rt_status print_text(const bench *b) {
     rt_str_appendf(out,
                    "%s, input %s, batch %lld, %d member%s, %s%d thread%s; %s parameters, peak of the threads "
                    "%.0f GFLOP/s\n",
-                   k->arch, k->input, (long long)b->batch, b->members, b->members == 1 ? "" : "s",
-                   ranks, rt_pool_workers(b->pool), rt_pool_workers(b->pool) == 1 ? "" : "s",
+                   k->arch, k->input, (long long)b->batch, b->members, b->members == 1 ? "" : "s", ranks,
+                   rt_pool_workers(b->pool), rt_pool_workers(b->pool) == 1 ? "" : "s",
                    cli_count(number, rt_params_trainable(b->params)), b->peak * 1e-9);
     cli_table_print(&t, out, b->c->term.colour_out);
     cli_table_deinit(&t);

@@ -227,8 +227,8 @@ static rt_status select_part(rt_cli *c, const rt_dataset *d, selection *s) {
     s->part = is_test || train->n == 0 ? test : train;
     if (is_test && test == train)
         RT_TRY(cli_no_test_rows(c, d));
-    RT_FAIL_IF(s->part->n < 1 || (told && !is_test && train->n == 0), RT_E_INPUT, "%s has no %s rows", rt_dataset_spec(d),
-               is_test ? "test" : "training");
+    RT_FAIL_IF(s->part->n < 1 || (told && !is_test && train->n == 0), RT_E_INPUT, "%s has no %s rows",
+               rt_dataset_spec(d), is_test ? "test" : "training");
     if (!divide && !valid)
         return RT_OK;
     RT_TRY(rt_split_rows(k, d, &s->train, &s->valid));

@@ -279,8 +279,9 @@ static rt_status run(rt_cli *c) {
     if (st == RT_OK)
         st = print_results(c, r);
     if (st == RT_OK)
-        cli_say(&c->term, all ? "nothing was left to run: these are the results in %s; another --out runs it anew"
-                              : "results in %s",
+        cli_say(&c->term,
+                all ? "nothing was left to run: these are the results in %s; another --out runs it anew"
+                    : "results in %s",
                 rt_recipe_dir(r));
     rt_recipe_destroy(&r);
     return st;

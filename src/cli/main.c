@@ -115,8 +115,8 @@ static rt_status join_ranks(rt_cli *c) {
     RT_TRY(rt_dist_same(RT_VERSION, RT_E_USAGE, "retort", "all ranks must run the same version"));
     RT_TRY(rt_dist_same(isa[rt_cpu_isa()], RT_E_USAGE, "the instruction set",
                         "ranks of different processors round differently; lower the others with RETORT_ISA"));
-    RT_FAIL_IF(!c->verb->ranks, RT_E_USAGE, "retort %s works on one rank; a launcher started %d", c->verb->name,
-               rt_dist_size());
+    RT_FAIL_IF(!c->verb->ranks, RT_E_USAGE, "retort %s works on one rank; a launcher started %d",
+               c->verb->name, rt_dist_size());
     return RT_OK;
 }
 

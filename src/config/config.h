@@ -18,9 +18,10 @@ typedef struct rt_config {
 
 /* Verbs, as bits: which commands know a parameter. A new one goes to the end. */
 #define RT_VERBS(V)                                                                                          \
-    V(TRAIN, train) V(EVAL, eval) V(PREDICT, predict) V(DATA, data) V(INFO, info) V(BENCH, bench)            \
-    V(DISTILL, distill) V(AVERAGE, average) V(REPORT, report) V(RECIPE, recipe) V(EXPORT, export)            \
-    V(CALIBRATE, calibrate) V(GATHER, gather)
+    V(TRAIN, train)                                                                                          \
+    V(EVAL, eval) V(PREDICT, predict) V(DATA, data) V(INFO, info) V(BENCH, bench) V(DISTILL, distill)        \
+        V(AVERAGE, average) V(REPORT, report) V(RECIPE, recipe) V(EXPORT, export) V(CALIBRATE, calibrate)    \
+            V(GATHER, gather)
 enum {
 #define RT_VERB_PLACE(ID, name) RT_VERB_PLACE_##ID,
     RT_VERBS(RT_VERB_PLACE) RT_VERB_COUNT
@@ -30,7 +31,7 @@ enum {
 #define RT_VERB_BIT(ID, name) RT_VERB_##ID = 1 << RT_VERB_PLACE_##ID,
     RT_VERBS(RT_VERB_BIT)
 #undef RT_VERB_BIT
-    RT_VERB_ALL = (1 << RT_VERB_COUNT) - 1,
+        RT_VERB_ALL = (1 << RT_VERB_COUNT) - 1,
     RT_PARAM_HOW = 1 << 16,  /* changes how a run is done, not its result */
     RT_PARAM_ONCE = 1 << 17, /* concerns one call only: not saved */
     RT_PARAM_NAME = 1 << 18, /* where something is that has a hash of its own */

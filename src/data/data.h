@@ -52,17 +52,17 @@ typedef struct rt_data_like {
     int64_t classes;
     const char *const *class_name;
     const char *resize; /* how pictures were brought to one size; NULL: not known */
-    const char *table; /* rt_dataset_table of its data; NULL: it was no table */
+    const char *table;  /* rt_dataset_table of its data; NULL: it was no table */
 } rt_data_like;
 typedef struct rt_data_options {
-    uint64_t seed;  /* of generators */
-    int64_t limit;  /* keep only the first rows of each part; 0: all */
-    bool test_only; /* for evaluation: do not read the training part where the source has two */
-    rt_split split; /* how sources without a test part draw one */
-    bool whole;     /* they draw none: all rows are in the test part */
-    bool unlabelled;          /* labels are not checked, and perhaps not read; whole, too */
-    bool older;               /* as version 0.1 did: columns that count the rows are features, val/ is not read */
-    bool skip_broken;         /* pictures that cannot be decoded are left out, and a warning counts them */
+    uint64_t seed;    /* of generators */
+    int64_t limit;    /* keep only the first rows of each part; 0: all */
+    bool test_only;   /* for evaluation: do not read the training part where the source has two */
+    rt_split split;   /* how sources without a test part draw one */
+    bool whole;       /* they draw none: all rows are in the test part */
+    bool unlabelled;  /* labels are not checked, and perhaps not read; whole, too */
+    bool older;       /* as version 0.1 did: columns that count the rows are features, val/ is not read */
+    bool skip_broken; /* pictures that cannot be decoded are left out, and a warning counts them */
     const rt_data_like *like; /* for a model, or NULL; used while opening only */
 } rt_data_options;
 rt_status rt_dataset_open(rt_dataset **out, const char *spec, rt_data_options o) RT_MUST_CHECK;

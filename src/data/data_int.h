@@ -114,8 +114,8 @@ typedef struct rt_picture_files {
     char **path;
     int32_t *label;
     int64_t n, cap, train, valid; /* so many are for training; at the end of those, for validation */
-    bool labelled, two; /* there are classes; parts are told by folders */
-    int64_t passed;     /* files and folders that are no pictures, and the first of them */
+    bool labelled, two;           /* there are classes; parts are told by folders */
+    int64_t passed;               /* files and folders that are no pictures, and the first of them */
     char *first_passed;
     char **classes;
     int64_t nclasses;

@@ -34,8 +34,9 @@ typedef struct array {
 
 static rt_status check_row(const float *x, int64_t n, const char *name, int64_t row) {
     for (int64_t k = 0; k < n; k++)
-        RT_FAIL_IF(!isfinite(x[k]), RT_E_INPUT, "%s: row %lld, value %lld is not a finite single-precision number", name,
-                   (long long)row, (long long)k);
+        RT_FAIL_IF(!isfinite(x[k]), RT_E_INPUT,
+                   "%s: row %lld, value %lld is not a finite single-precision number", name, (long long)row,
+                   (long long)k);
     return RT_OK;
 }
 
@@ -89,7 +90,8 @@ static rt_status check_order(const rt_dataset *d, const array *x, const rt_data_
     const int64_t *n = x->shape.d;
     const bool last = (n[3] == 1 || n[3] == 3) && n[1] > n[3] && n[2] > n[3];
     RT_FAIL_IF(last && !(like && rt_shape_equal(&like->row, &d->row)), RT_E_INPUT,
-               "%s: shape (%lld,%lld,%lld,%lld) looks like pictures whose colours stand last, wanted (n,c,h,w): in NumPy "
+               "%s: shape (%lld,%lld,%lld,%lld) looks like pictures whose colours stand last, wanted "
+               "(n,c,h,w): in NumPy "
                "X.transpose(0, 3, 1, 2)",
                x->name, (long long)n[0], (long long)n[1], (long long)n[2], (long long)n[3]);
     return RT_OK;
@@ -108,23 +110,24 @@ static rt_status row_shape(rt_dataset *d, const array *x, const rt_data_like *li
         d->row = rt_shape3(n[1], n[2], n[3]);
         break;
     default:
-        RT_FAIL(RT_E_INPUT, "%s: array of %d dimensions, wanted (n,f), (n,h,w) or (n,c,h,w)", x->name, x->shape.rank);
+        RT_FAIL(RT_E_INPUT, "%s: array of %d dimensions, wanted (n,f), (n,h,w) or (n,c,h,w)", x->name,
+                x->shape.rank);
     }
     RT_FAIL_IF(rt_shape_elems(&x->shape) == 0, RT_E_INPUT, "%s: the array is empty", x->name);
     return x->shape.rank == 4 ? check_order(d, x, like) : RT_OK;
 }
 
 /* One label or target per row. */
-static rt_status read_truth(rt_dataset *d, const array *y, const array *x, const rt_spec *s, const rt_data_options *o,
-                            int32_t **label, float **target) {
+static rt_status read_truth(rt_dataset *d, const array *y, const array *x, const rt_spec *s,
+                            const rt_data_options *o, int32_t **label, float **target) {
     bool given = false;
-    RT_FAIL_IF(y->shape.rank < 1 || y->shape.rank > 2 || (y->shape.rank == 2 && y->shape.d[1] != 1), RT_E_INPUT,
-               "%s: wanted one value per row, shape (n) or (n,1)", y->name);
+    RT_FAIL_IF(y->shape.rank < 1 || y->shape.rank > 2 || (y->shape.rank == 2 && y->shape.d[1] != 1),
+               RT_E_INPUT, "%s: wanted one value per row, shape (n) or (n,1)", y->name);
     RT_FAIL_IF(x->shape.d[0] != y->shape.d[0], RT_E_INPUT, "%s has %lld rows, but %s has %lld", x->name,
                (long long)x->shape.d[0], y->name, (long long)y->shape.d[0]);
-    d->task = o->like                               ? o->like->task
+    d->task = o->like                                                  ? o->like->task
               : y->kind == 'f' || (y->kind == 'b' && y->itemsize == 2) ? RT_TASK_REGRESSION
-                                                    : RT_TASK_CLASSIFICATION;
+                                                                       : RT_TASK_CLASSIFICATION;
     RT_TRY(rt_spec_get_task(s, &d->task, &given));
     if (d->task == RT_TASK_CLASSIFICATION) {
         if (d->classes == 0 && o->like && o->like->task == d->task)
@@ -136,8 +139,8 @@ static rt_status read_truth(rt_dataset *d, const array *y, const array *x, const
 }
 
 /* The data set of X and Y (NULL: no labels). *kept: X is still in use. */
-static rt_status take_arrays(rt_dataset *d, const array *x, const array *y, const rt_spec *s, rt_data_options o,
-                             bool *kept) {
+static rt_status take_arrays(rt_dataset *d, const array *x, const array *y, const rt_spec *s,
+                             rt_data_options o, bool *kept) {
     float *features = NULL, *target = NULL;
     int32_t *label = NULL;
     uint8_t *is_test = NULL;
@@ -212,9 +215,9 @@ static rt_status of_tensor(array *out, const rt_st_tensor *t, const char *path) 
         const char *dtype;
         char kind;
         int size;
-    } types[] = {{"F32", 'f', 4}, {"F16", 'f', 2}, {"BF16", 'b', 2}, {"F64", 'f', 8},
-                 {"U8", 'u', 1},  {"U16", 'u', 2}, {"U32", 'u', 4},  {"U64", 'u', 8},
-                 {"I8", 'i', 1},  {"I16", 'i', 2}, {"I32", 'i', 4},  {"I64", 'i', 8}, {"BOOL", 'b', 1}};
+    } types[] = {{"F32", 'f', 4}, {"F16", 'f', 2}, {"BF16", 'b', 2}, {"F64", 'f', 8}, {"U8", 'u', 1},
+                 {"U16", 'u', 2}, {"U32", 'u', 4}, {"U64", 'u', 8},  {"I8", 'i', 1},  {"I16", 'i', 2},
+                 {"I32", 'i', 4}, {"I64", 'i', 8}, {"BOOL", 'b', 1}};
     *out = (array){.data = t->data, .shape = t->shape};
     snprintf(out->name, sizeof out->name, "%.200s, tensor %.80s", path, t->name);
     for (int64_t i = 0; i < RT_COUNT(types); i++)
@@ -222,17 +225,18 @@ static rt_status of_tensor(array *out, const rt_st_tensor *t, const char *path) 
             out->kind = types[i].kind;
             out->itemsize = types[i].size;
         }
-    RT_FAIL_IF(out->kind == 0, RT_E_INPUT, "%s: type %s, wanted F16, BF16, F32, F64, U8 to U64, I8 to I64 or BOOL", out->name,
-               t->dtype);
+    RT_FAIL_IF(out->kind == 0, RT_E_INPUT,
+               "%s: type %s, wanted F16, BF16, F32, F64, U8 to U64, I8 to I64 or BOOL", out->name, t->dtype);
     return RT_OK;
 }
 
 /* The tensor named by an option, else the first of the usual names; NULL if there is none of these. */
-static rt_status find_tensor(const rt_st_tensor **out, const rt_safetensors *f, const rt_spec *s, const char *key,
-                             const char *const *usual) {
+static rt_status find_tensor(const rt_st_tensor **out, const rt_safetensors *f, const rt_spec *s,
+                             const char *key, const char *const *usual) {
     const char *name = rt_spec_get(s, key);
     *out = name ? rt_safetensors_find(f, name) : NULL;
-    RT_FAIL_IF(name && !*out, RT_E_USAGE, "data '%s': %s=%s, but the file has no such tensor", s->whole, key, name);
+    RT_FAIL_IF(name && !*out, RT_E_USAGE, "data '%s': %s=%s, but the file has no such tensor", s->whole, key,
+               name);
     for (; !name && *usual && !*out; usual++)
         *out = rt_safetensors_find(f, *usual);
     return RT_OK;
@@ -253,8 +257,10 @@ rt_status rt_load_safetensors(rt_dataset *d, const rt_spec *s, rt_data_options o
     if (!x && rt_safetensors_count(f) == 1)
         x = rt_safetensors_get(f, 0);
     if (!x)
-        RT_FAIL_GOTO(RT_E_USAGE, "data '%s': which tensor has the rows? Say x=NAME (none is called x, embeddings or "
-                     "features)", s->whole);
+        RT_FAIL_GOTO(RT_E_USAGE,
+                     "data '%s': which tensor has the rows? Say x=NAME (none is called x, embeddings or "
+                     "features)",
+                     s->whole);
     if (!o.unlabelled)
         RT_TRY_GOTO(find_tensor(&y, f, s, "y", ys));
     RT_TRY_GOTO(of_tensor(&ax, x, s->path[0]));

@@ -142,8 +142,9 @@ static rt_status cifar_take(rt_dataset *d, rt_part *out, const cifar_part *p, co
         for (size_t r = 0; r < p->size[i] / record; r++, at++) {
             const uint8_t *from = p->file[i] + r * record;
             label[at] = from[k->labels - 1];
-            RT_FAIL_IF(!unlabelled && label[at] >= k->classes, RT_E_INPUT, "%s: label %d of record %zu, wanted 0 to %lld",
-                       p->path[i], label[at], r, (long long)k->classes - 1);
+            RT_FAIL_IF(!unlabelled && label[at] >= k->classes, RT_E_INPUT,
+                       "%s: label %d of record %zu, wanted 0 to %lld", p->path[i], label[at], r,
+                       (long long)k->classes - 1);
             memcpy(pixels + at * CIFAR_PIXELS, from + k->labels, CIFAR_PIXELS);
         }
     *out = (rt_part){.n = (int64_t)rows, .u8 = pixels, .label = label};

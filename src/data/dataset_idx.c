@@ -111,8 +111,8 @@ typedef struct idx_part {
 static rt_status idx_part_find(idx_part *p, const char *dir, const char *part) {
     RT_TRY(idx_find(&p->images, dir, part, "images", 3));
     RT_TRY(idx_find(&p->labels, dir, part, "labels", 1));
-    RT_FAIL_IF(p->images.path == NULL && p->labels.path, RT_E_INPUT, "%s: there is %s but no images file beside it",
-               dir, p->labels.path);
+    RT_FAIL_IF(p->images.path == NULL && p->labels.path, RT_E_INPUT,
+               "%s: there is %s but no images file beside it", dir, p->labels.path);
     return RT_OK;
 }
 
@@ -126,8 +126,9 @@ static int64_t idx_label_max(const idx_array *labels) {
 /* Moves a part that was read into the data set. */
 static rt_status idx_part_take(rt_dataset *d, rt_part *out, idx_part *p) {
     const rt_shape *s = &p->images.shape;
-    RT_FAIL_IF(p->labels.data && s->d[0] != p->labels.shape.d[0], RT_E_INPUT, "%s has %lld images, but %s has %lld labels",
-               p->images.path, (long long)s->d[0], p->labels.path, (long long)p->labels.shape.d[0]);
+    RT_FAIL_IF(p->labels.data && s->d[0] != p->labels.shape.d[0], RT_E_INPUT,
+               "%s has %lld images, but %s has %lld labels", p->images.path, (long long)s->d[0],
+               p->labels.path, (long long)p->labels.shape.d[0]);
     rt_shape row = s->rank == 4 ? rt_shape3(s->d[1], s->d[2], s->d[3]) : rt_shape3(1, s->d[1], s->d[2]);
     RT_FAIL_IF(d->row.rank != 0 && !rt_shape_equal(&row, &d->row), RT_E_INPUT,
                "%s: images of %lld x %lld x %lld, the other part has %lld x %lld x %lld", p->images.path,

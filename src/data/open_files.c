@@ -15,10 +15,10 @@
 
 static const struct {
     const char *ending, *kind;
-} kinds[] = {{".csv", "csv"},      {".npy", "npy"},      {".safetensors", "safetensors"},
-             {"-ubyte", "idx"},    {"-ubyte.gz", "idx"}, {"-ubyte.xz", "idx"},
-             {".csv.gz", "csv"},   {".csv.xz", "csv"},   {".tsv", "csv"},
-             {".tsv.gz", "csv"},   {".tsv.xz", "csv"}};
+} kinds[] = {{".csv", "csv"},    {".npy", "npy"},      {".safetensors", "safetensors"},
+             {"-ubyte", "idx"},  {"-ubyte.gz", "idx"}, {"-ubyte.xz", "idx"},
+             {".csv.gz", "csv"}, {".csv.xz", "csv"},   {".tsv", "csv"},
+             {".tsv.gz", "csv"}, {".tsv.xz", "csv"}};
 
 const char *rt_file_kind(const char *name) {
     if (rt_dir_exists(name) || rt_picture_is_file(name))
@@ -57,8 +57,8 @@ rt_status rt_dataset_open_files(rt_dataset **out, const char *const *files, int6
     for (int64_t i = 0; i < n; i++) {
         const char *kind = rt_file_kind(files[i]);
         const bool picture = kind && strcmp(kind, "images") == 0;
-        RT_FAIL_IF(n > 1 && !picture, RT_E_USAGE, "%s: pictures can be many, but there is room for one table or array only",
-                   files[i]);
+        RT_FAIL_IF(n > 1 && !picture, RT_E_USAGE,
+                   "%s: pictures can be many, but there is room for one table or array only", files[i]);
         if (!kind)
             return rt_dataset_open(out, files[0], o);
         if (!picture)

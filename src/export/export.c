@@ -26,8 +26,8 @@ int rt_export_list(const rt_export_format **out) {
 /* A name without the format's ending is most likely a mistake, and would replace a file of another kind. */
 static rt_status check_place(const char *out, const char *format) {
     const size_t n = strlen(out), ending = strlen(format);
-    RT_FAIL_IF(n <= ending + 1 || out[n - ending - 1] != '.' || strcmp(out + n - ending, format) != 0, RT_E_USAGE,
-               "--out: '%s' does not end in .%s", out, format);
+    RT_FAIL_IF(n <= ending + 1 || out[n - ending - 1] != '.' || strcmp(out + n - ending, format) != 0,
+               RT_E_USAGE, "--out: '%s' does not end in .%s", out, format);
     return rt_file_may_write(out);
 }
 

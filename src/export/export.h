@@ -40,7 +40,8 @@ int rt_export_list(const rt_export_format **out);
 rt_status rt_export_run(const rt_model *m, const char *run, const rt_export_options *o,
                         rt_export_result *r) RT_MUST_CHECK;
 rt_export_options rt_export_options_of(const rt_config *c); /* all but the pool */
-void rt_export_result_write(const rt_export_result *r, const char *out, rt_json *j); /* keys of an open object */
+void rt_export_result_write(const rt_export_result *r, const char *out,
+                            rt_json *j); /* keys of an open object */
 void rt_export_result_deinit(rt_export_result *r);
 
 #endif

@@ -14,10 +14,9 @@ static rt_status verify_op(const rt_graph *g, int64_t v, const rt_node *nd) {
         RT_FAIL_IF(nd->in[i] == 0 || (int64_t)nd->in[i] >= v, RT_E_FAILED,
                    "value %lld, %s: input %d is value %u, wanted an earlier one", (long long)v, name, i,
                    (unsigned)nd->in[i]);
-    const bool chained =
-        nd->op == RT_OP_CHAIN || nd->op == RT_OP_FUSED_CONV || nd->op == RT_OP_FUSED_MATMUL;
-    RT_FAIL_IF(chained != (nd->chain != NULL), RT_E_FAILED,
-               "value %lld, %s: chain missing or not wanted", (long long)v, name);
+    const bool chained = nd->op == RT_OP_CHAIN || nd->op == RT_OP_FUSED_CONV || nd->op == RT_OP_FUSED_MATMUL;
+    RT_FAIL_IF(chained != (nd->chain != NULL), RT_E_FAILED, "value %lld, %s: chain missing or not wanted",
+               (long long)v, name);
     RT_FAIL_IF(nd->op == RT_OP_REORDER && nd->attr.index != (int32_t)nd->layout, RT_E_FAILED,
                "value %lld, reorder: its layout is not the one asked for", (long long)v);
     rt_graph_in_types(g, nd->in, nd->nin, types);

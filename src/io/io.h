@@ -36,7 +36,7 @@ bool rt_jval_str(rt_jval v, const char **out);
 bool rt_jval_i64(rt_jval v, int64_t *out);
 bool rt_jval_f64(rt_jval v, double *out); /* integers too */
 bool rt_jval_bool(rt_jval v, bool *out);
-bool rt_jval_is_null(rt_jval v);                    /* or absent */
+bool rt_jval_is_null(rt_jval v); /* or absent */
 /* The first place of a path (json_path.c) that is not null, or else the first null; NULL if there is none. */
 rt_jval rt_jval_find(rt_jval v, const char *path);
 /* Every place of a path, until a visit returns true, which is then the result. star: the key that the last '*' stood
@@ -62,7 +62,8 @@ typedef struct rt_st_meta {
 } rt_st_meta;
 typedef struct rt_safetensors rt_safetensors;
 rt_status rt_safetensors_read(rt_safetensors **out, const char *path) RT_MUST_CHECK;
-rt_status rt_safetensors_map(rt_safetensors **out, const char *path) RT_MUST_CHECK; /* tensors stay in the file */
+rt_status rt_safetensors_map(rt_safetensors **out,
+                             const char *path) RT_MUST_CHECK; /* tensors stay in the file */
 void rt_safetensors_destroy(rt_safetensors **s);
 int64_t rt_safetensors_count(const rt_safetensors *s);
 const rt_st_tensor *rt_safetensors_get(const rt_safetensors *s, int64_t i);

@@ -32,7 +32,7 @@ struct rt_safetensors {
     char *name;
     const uint8_t *file;
     size_t mapped; /* bytes of the file that is memory; 0: it was read */
-    rt_jdoc *doc; /* owns all names */
+    rt_jdoc *doc;  /* owns all names */
     rt_st_tensor *tensor;
     rt_st_meta *meta;
     int64_t count, meta_count;
@@ -144,13 +144,16 @@ static rt_status st_parse(rt_safetensors *s, size_t n) {
     rt_reader_init(&r, s->file, n, s->name);
     uint64_t header_n = 0;
     const uint8_t *header = NULL;
-    RT_FAIL_IF(n < 8, RT_E_INPUT, "%s: not a safetensors file: %zu bytes, wanted 8 for the length of its header", s->name, n);
+    RT_FAIL_IF(n < 8, RT_E_INPUT,
+               "%s: not a safetensors file: %zu bytes, wanted 8 for the length of its header", s->name, n);
     RT_TRY(rt_reader_u64le(&r, &header_n));
-    RT_FAIL_IF(header_n > RT_ST_HEADER_MAX || header_n > rt_reader_left(&r), RT_E_INPUT,
-               "%s: cut short, or not a safetensors file: header of %llu bytes, but %zu are left and %d allowed", s->name,
-               (unsigned long long)header_n, rt_reader_left(&r), RT_ST_HEADER_MAX);
+    RT_FAIL_IF(
+        header_n > RT_ST_HEADER_MAX || header_n > rt_reader_left(&r), RT_E_INPUT,
+        "%s: cut short, or not a safetensors file: header of %llu bytes, but %zu are left and %d allowed",
+        s->name, (unsigned long long)header_n, rt_reader_left(&r), RT_ST_HEADER_MAX);
     RT_TRY(rt_reader_bytes(&r, &header, (size_t)header_n));
-    RT_FAIL_IF(header_n < 2 || header[0] != '{', RT_E_INPUT, "%s: not a safetensors file: its header does not begin with '{'", s->name);
+    RT_FAIL_IF(header_n < 2 || header[0] != '{', RT_E_INPUT,
+               "%s: not a safetensors file: its header does not begin with '{'", s->name);
     RT_TRY(rt_jdoc_parse(&s->doc, (const char *)header, (size_t)header_n, s->name));
     rt_jval root = rt_jdoc_root(s->doc);
     int64_t members = rt_jval_len(root);
@@ -263,8 +266,10 @@ rt_status rt_safetensors_to_f32(const rt_safetensors *s, const rt_st_tensor *t, 
                "%s: tensor %.200s has %zu elements, wanted %lld", s->name, t->name,
                size ? t->bytes / size : 0, (long long)count);
     const bool brain = strcmp(t->dtype, "BF16") == 0;
-    RT_FAIL_IF(!brain && strcmp(t->dtype, "F32") != 0 && strcmp(t->dtype, "F64") != 0 && strcmp(t->dtype, "F16") != 0,
-               RT_E_INPUT, "%s: tensor %.200s has type %s, wanted F32, F64, F16 or BF16", s->name, t->name, t->dtype);
+    RT_FAIL_IF(!brain && strcmp(t->dtype, "F32") != 0 && strcmp(t->dtype, "F64") != 0 &&
+                   strcmp(t->dtype, "F16") != 0,
+               RT_E_INPUT, "%s: tensor %.200s has type %s, wanted F32, F64, F16 or BF16", s->name, t->name,
+               t->dtype);
     rt_numbers_to_f32(dst, t->data, brain ? 'b' : 'f', (int)size, count);
     return RT_OK;
 }

@@ -18,14 +18,15 @@ typedef void (*rt_predictor_take)(void *user, int network, int64_t row, int64_t 
 rt_status rt_predictor_create(rt_predictor **out, const rt_student *student, rt_params *params, int64_t batch,
                               int networks, rt_pool *pool) RT_MUST_CHECK;
 /* By some ranks: each predicts a part, and all get everything. The other form is by all ranks. */
-rt_status rt_predictor_create_team(rt_predictor **out, const rt_student *student, rt_params *params, int64_t batch,
-                                   int networks, rt_pool *pool, rt_ranks team) RT_MUST_CHECK;
+rt_status rt_predictor_create_team(rt_predictor **out, const rt_student *student, rt_params *params,
+                                   int64_t batch, int networks, rt_pool *pool, rt_ranks team) RT_MUST_CHECK;
 void rt_predictor_destroy(rt_predictor **p);
 /* Whether to keep the weights of so many networks as their kernels want them, or one after the other. */
 bool rt_keep_networks(const rt_params *p, int networks);
 /* A promise: from now on the same block means the same numbers in it, from call to call. */
 void rt_predictor_keep_blocks(rt_predictor *p);
-rt_status rt_predictor_run(rt_predictor *p, const rt_subset *set, const float *const *blocks, int members, rt_predictor_take take, void *user,
+rt_status rt_predictor_run(rt_predictor *p, const rt_subset *set, const float *const *blocks, int members,
+                           rt_predictor_take take, void *user,
                            const volatile sig_atomic_t *stop) RT_MUST_CHECK;
 
 #endif

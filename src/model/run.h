@@ -38,8 +38,8 @@ rt_status rt_run_dir_write(const rt_run_dir *d, const char *name, const rt_str *
 /* The same of a JSON object, such as metrics.json: all begin alike. What is between the two is the writer's. */
 void rt_run_json_begin(rt_json *j, rt_str *text);
 rt_status rt_run_json_end(rt_json *j, const rt_run_dir *d, const char *name) RT_MUST_CHECK;
-rt_status rt_run_dir_write_config(const rt_run_dir *d, const rt_config *c, unsigned verb)
-    RT_MUST_CHECK; /* config.yaml, what the verb knows */
+rt_status rt_run_dir_write_config(const rt_run_dir *d, const rt_config *c,
+                                  unsigned verb) RT_MUST_CHECK; /* config.yaml, what the verb knows */
 rt_status rt_run_dir_remove(const rt_run_dir *d, const char *name) RT_MUST_CHECK; /* absent is fine */
 
 /* ---- which rows are for testing and validation (splits.c) ---- */
@@ -48,7 +48,8 @@ void rt_config_new_splits(rt_config *c); /* of a run that begins now: what is no
 rt_status rt_config_follow_run(rt_config *c, const char *run) RT_MUST_CHECK;
 /* How the data of a run, or of the run that a model file lies in, is related to data of that name; *own is the run's
  * SPEC, rt_alloc'ed, or NULL. */
-rt_status rt_run_compare_data(const char *run, const char *data, rt_spec_relation *out, char **own) RT_MUST_CHECK;
+rt_status rt_run_compare_data(const char *run, const char *data, rt_spec_relation *out,
+                              char **own) RT_MUST_CHECK;
 rt_status rt_run_test_split(const char *run, rt_split *out,
                             bool *known) RT_MUST_CHECK; /* known: it is a run */
 rt_data_options rt_config_data(const rt_config *c);     /* how it reads its data */

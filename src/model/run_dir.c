@@ -181,15 +181,17 @@ rt_status rt_run_check_shared(const char *dir) {
     for (int i = 0; i < TRIES && !same; i++) {
         if (i > 0)
             usleep(100000);
-        same = rt_file_exists(path) && rt_file_read(path, WORD, &text, &n) == RT_OK && strcmp((const char *)text, word) == 0;
+        same = rt_file_exists(path) && rt_file_read(path, WORD, &text, &n) == RT_OK &&
+               strcmp((const char *)text, word) == 0;
         rt_free(text);
         text = NULL;
     }
     if (!same)
-        RT_FAIL_GOTO(RT_E_USAGE,
-                     "does not see what rank 0 writes in %s: ranks need a file system that all of them share, and one "
-                     "name for the run",
-                     dir);
+        RT_FAIL_GOTO(
+            RT_E_USAGE,
+            "does not see what rank 0 writes in %s: ranks need a file system that all of them share, and one "
+            "name for the run",
+            dir);
     RT_TRY_GOTO(rt_dist_barrier(rt_dist_all()));
     st = rt_file_remove(path);
 done:

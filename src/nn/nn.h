@@ -51,7 +51,7 @@ rt_status rt_params_create(rt_params **out) RT_MUST_CHECK;
 void rt_params_destroy(rt_params **p);
 int rt_params_count(const rt_params *p);
 const rt_param *rt_params_get(const rt_params *p, int slot);
-const int64_t *rt_params_offsets(const rt_params *p); /* by slot */
+const int64_t *rt_params_offsets(const rt_params *p);     /* by slot */
 int rt_params_find(const rt_params *p, const char *name); /* -1 if absent */
 int64_t rt_params_floats(const rt_params *p);             /* size of a block */
 int64_t rt_params_trainable(const rt_params *p);          /* number of trained scalars */

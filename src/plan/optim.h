@@ -27,6 +27,7 @@ bool rt_optim_find(rt_optim_rule *out, const char *name); /* "sgd", "adam", "ada
 int rt_optim_slots(rt_optim_rule rule);                   /* floats of state per parameter: 1 or 2 */
 /* w -= ...; m (and v for adam) are the state of the same range. */
 void rt_optim_step(const rt_optim *o, float *w, const float *g, float *m, float *v, int64_t n);
-double rt_optim_sum_squares(const float *g, int64_t n, bool v3); /* double, fixed order; v3 as in rt_plan_options */
+double rt_optim_sum_squares(const float *g, int64_t n,
+                            bool v3); /* double, fixed order; v3 as in rt_plan_options */
 
 #endif

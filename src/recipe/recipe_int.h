@@ -74,6 +74,7 @@ rt_status rt_measured_add(rt_recipe *r, int command) RT_MUST_CHECK;
 rt_status rt_measured_write(const rt_recipe *r) RT_MUST_CHECK;
 /* What is at `path` in what the run of a command came to; false: not measured yet. The value may be null. */
 bool rt_measured_find(const rt_recipe *r, int command, const char *path, rt_jval *out);
-bool rt_measured_interval(const rt_recipe *r, int command, const char *path, double *lo, double *hi); /* of it */
+bool rt_measured_interval(const rt_recipe *r, int command, const char *path, double *lo,
+                          double *hi); /* of it */
 
 #endif

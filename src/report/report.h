@@ -24,7 +24,8 @@ typedef struct rt_report_result {
     rt_str hint; /* the `retort eval` command for runs without an evaluation; empty if there are none */
 } rt_report_result;
 
-void rt_report_result_write(const rt_report_result *r, const char *out, rt_json *j); /* keys of an open object */
+void rt_report_result_write(const rt_report_result *r, const char *out,
+                            rt_json *j); /* keys of an open object */
 void rt_report_result_deinit(rt_report_result *r);
 
 /* The page as text. Fails with RT_E_INPUT, naming file and place, for a path that is no run and for files that are not what they should

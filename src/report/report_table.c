@@ -67,8 +67,8 @@ static bool find_interval(rt_jval root, const column *c, double *low, double *hi
     if (!alone)
         return rt_metrics_interval(NULL, rt_jval_get(root, "evaluation"), c->path + strlen(top), low, high);
     for (int i = 0; i < 2; i++)
-        snprintf(place[i], sizeof place[i], "%.*s/single_%s/%s", (int)(alone - c->path), c->path, i ? "max" : "min",
-                 alone + strlen("/single/"));
+        snprintf(place[i], sizeof place[i], "%.*s/single_%s/%s", (int)(alone - c->path), c->path,
+                 i ? "max" : "min", alone + strlen("/single/"));
     return rt_report_number(root, place[0], low) && rt_report_number(root, place[1], high);
 }
 
@@ -433,7 +433,8 @@ rt_status rt_report_body_corruptions(rt_report *p, rt_str *out) {
                              .corner = "corruption",
                              .better = list[i].better,
                              .has = has_corruptions};
-        RT_TRY(join(&p->arena, &tab.caption, list[i].heading, " by kind of corruption, mean over severities", ""));
+        RT_TRY(join(&p->arena, &tab.caption, list[i].heading, " by kind of corruption, mean over severities",
+                    ""));
         rt_report_tab_head(p, &tab, out);
         for (int k = 0; k < n; k++)
             RT_TRY(corruption_row(p, kinds[k], list[i].name, list[i].better > 0, out));

@@ -12,9 +12,9 @@
 
 typedef struct rt_step_options {
     int64_t batch;
-    int members; /* networks of the same kind that are trained side by side */
-    int of;      /* as part of so many; 0: they are all */
-    int first;   /* number of the first of them, for messages */
+    int members;   /* networks of the same kind that are trained side by side */
+    int of;        /* as part of so many; 0: they are all */
+    int first;     /* number of the first of them, for messages */
     rt_ranks team; /* that share the slices of each batch; n 0: this one alone */
     bool idle;     /* ranks without a slice are no error */
     /* optimiser */

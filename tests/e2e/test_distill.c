@@ -107,7 +107,8 @@ static void write_tables(void) {
 
 static const char *expand(const char *spec) {
     static char text[1200];
-    snprintf(text, sizeof text, "%.*s%s", (int)(strchr(spec, '@') - spec), spec, in_root(strchr(spec, '@') + 1));
+    snprintf(text, sizeof text, "%.*s%s", (int)(strchr(spec, '@') - spec), spec,
+             in_root(strchr(spec, '@') + 1));
     return text;
 }
 
@@ -697,7 +698,8 @@ static void test_hyper(void **state) {
         char count[16];
         snprintf(count, sizeof count, "%d", steps);
         st = run(RT_VERB_TRAIN, "hyper-2", HYPER,
-                 (flag[]){{"stop-after", count}, {"resume", steps > 4 ? "true" : "false"}, {NULL, NULL}}, NULL, NULL);
+                 (flag[]){{"stop-after", count}, {"resume", steps > 4 ? "true" : "false"}, {NULL, NULL}},
+                 NULL, NULL);
     }
     expect(st, RT_OK);
     same_file("hyper", "hyper-2", r.members == 1 ? "model.safetensors" : "member-000.safetensors");

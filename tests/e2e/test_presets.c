@@ -20,7 +20,8 @@ static void run(unsigned verb, const char *name, const flag *a, const flag *b) {
     rt_config c;
     configure(&c, verb, a);
     set_flags(&c, verb, b);
-    set_flags(&c, verb, (const flag[]){{"out", in_root(name)}, {"force", "true"}, {"threads", "1"}, {NULL, NULL}});
+    set_flags(&c, verb,
+              (const flag[]){{"out", in_root(name)}, {"force", "true"}, {"threads", "1"}, {NULL, NULL}});
     OK(run_config(&c, verb, NULL));
 }
 

@@ -193,14 +193,16 @@ static void test_resume_is_exact(void **state) {
         assert_false(has_file(name, "checkpoint.safetensors"));
     }
     /* several stops in one run, which has to begin without it */
-    expect(train_with("often", SPIRAL, (const flag[]){{"resume", "true"}, {NULL, NULL}}, NULL, NULL), RT_E_USAGE);
+    expect(train_with("often", SPIRAL, (const flag[]){{"resume", "true"}, {NULL, NULL}}, NULL, NULL),
+           RT_E_USAGE);
     assert_non_null(strstr(rt_error_text(), "there is no run in"));
     for (int at = 3; at < steps; at += 7) {
         char count[24];
         snprintf(count, sizeof count, "%d", at);
-        expect(train_with("often", SPIRAL,
-                          (const flag[]){{"stop-after", count}, {"resume", at > 3 ? "true" : "false"}, {NULL, NULL}},
-                          NULL, NULL),
+        expect(train_with(
+                   "often", SPIRAL,
+                   (const flag[]){{"stop-after", count}, {"resume", at > 3 ? "true" : "false"}, {NULL, NULL}},
+                   NULL, NULL),
                RT_E_INTERRUPTED);
     }
     expect(train_with("often", SPIRAL, (const flag[]){{"resume", "true"}, {NULL, NULL}}, NULL, NULL), RT_OK);

@@ -206,8 +206,7 @@ static void add_warped(const char *student, const char *arch, const char *data, 
     rt_dataset *d = NULL;
     rt_model *m = NULL;
     static const double mean[2] = {0.5, -1}, std[2] = {1, 2};
-    const rt_provenance from = {
-        .method = "train", .data_hash = "0", .config_hash = "1", .epochs = 2};
+    const rt_provenance from = {.method = "train", .data_hash = "0", .config_hash = "1", .epochs = 2};
     assert_ok(rt_dataset_open(&d, data, (rt_data_options){.seed = 1}));
     const bool regression = rt_dataset_task(d) == RT_TASK_REGRESSION;
     rt_student_config c = {.spec = student,

@@ -21,8 +21,8 @@ typedef struct op_problem {
 static inline void op_problem_init(op_problem *p, const op_case *c) {
     char text[512];
     rt_type out = c->in[0];
-    if (c->op != RT_OP_CHAIN && c->op != RT_OP_FUSED_CONV && c->op != RT_OP_FUSED_MATMUL && c->op != RT_OP_REORDER &&
-        rt_op_infer(&out, c->op, &c->attr, c->in, c->nin, c->n) != RT_OK) {
+    if (c->op != RT_OP_CHAIN && c->op != RT_OP_FUSED_CONV && c->op != RT_OP_FUSED_MATMUL &&
+        c->op != RT_OP_REORDER && rt_op_infer(&out, c->op, &c->attr, c->in, c->nin, c->n) != RT_OK) {
         op_case_print(c, text, sizeof text);
         fail_msg("%s: %s", text, rt_error_text());
     }

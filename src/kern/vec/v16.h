@@ -19,8 +19,9 @@ enum { V16_ROWS = 12 };
 #define V16_CASES(call)                                                                                      \
     V16_CASE(1, call)                                                                                        \
     V16_CASE(2, call)                                                                                        \
-    V16_CASE(3, call) V16_CASE(4, call) V16_CASE(5, call) V16_CASE(6, call) V16_CASE(7, call)                \
-        V16_CASE(8, call) V16_CASE(9, call) V16_CASE(10, call) V16_CASE(11, call) V16_CASE(12, call)
+    V16_CASE(3, call)                                                                                        \
+    V16_CASE(4, call) V16_CASE(5, call) V16_CASE(6, call) V16_CASE(7, call) V16_CASE(8, call)                \
+        V16_CASE(9, call) V16_CASE(10, call) V16_CASE(11, call) V16_CASE(12, call)
 typedef float v16 __attribute__((vector_size(64)));
 
 RT_INLINE v16 v16_zero(void) {

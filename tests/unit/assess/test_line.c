@@ -92,8 +92,8 @@ static void plain_networks(void **state) {
 static void equal_members(void **state) {
     (void)state;
     char command[2500];
-    snprintf(command, sizeof command, "cp %s/member-000.safetensors %s/member-001.safetensors", in_root("plain"),
-             in_root("plain"));
+    snprintf(command, sizeof command, "cp %s/member-000.safetensors %s/member-001.safetensors",
+             in_root("plain"), in_root("plain"));
     assert_int_equal(system(command), 0);
     const result r = assess(in_root("plain"), "spiral:n=60");
     for (int i = 0; i < POINTS; i++) {

@@ -185,7 +185,8 @@ static void test_for_a_model(void **state) {
     scratch_make(&s);
     scratch_mkdir(&s, "c");
     put_png(&s, "c/1.png", 12, 4, PNG_COLOR_TYPE_GRAY);
-    rt_data_like like = {.task = RT_TASK_CLASSIFICATION, .row = rt_shape3(3, 4, 4), .classes = 3, .class_name = names};
+    rt_data_like like = {
+        .task = RT_TASK_CLASSIFICATION, .row = rt_shape3(3, 4, 4), .classes = 3, .class_name = names};
     rt_data_options o = {.like = &like, .whole = true};
     assert_ok(open_with(&d, "images", s.dir, "", o));
     assert_int_equal(rt_dataset_classes(d), 3);
@@ -197,7 +198,8 @@ static void test_for_a_model(void **state) {
     assert_ok(open_with(&whole, "images", s.dir, "", (rt_data_options){.whole = true}));
     for (int y = 0; y < 4; y++)
         for (int x = 0; x < 4; x++)
-            assert_int_equal(rt_dataset_test(d)->u8[16 + y * 4 + x], rt_dataset_test(whole)->u8[y * 12 + 4 + x]);
+            assert_int_equal(rt_dataset_test(d)->u8[16 + y * 4 + x],
+                             rt_dataset_test(whole)->u8[y * 12 + 4 + x]);
     rt_dataset_destroy(&whole);
     rt_dataset_destroy(&d);
     like.resize = "stretch";
@@ -266,8 +268,9 @@ static void test_colours_told(void **state) {
     rt_str_deinit(&deep);
     assert_ok(open_with(&d, "images", s.dir, ",test=0", (rt_data_options){.seed = 0}));
     rt_log_set(NULL, NULL);
-    assert_string_equal(heard, "colours of 6 pictures: 2 grey become RGB, 1 with a palette become RGB, 2 lose their "
-                               "transparency, 1 of 16 bits become 8");
+    assert_string_equal(heard,
+                        "colours of 6 pictures: 2 grey become RGB, 1 with a palette become RGB, 2 lose their "
+                        "transparency, 1 of 16 bits become 8");
     rt_dataset_destroy(&d);
     scratch_remove(&s);
 }
@@ -301,11 +304,10 @@ static void test_two_parts(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forged_size), cmocka_unit_test(test_png_forms),
-        cmocka_unit_test(test_jpeg_forms),  cmocka_unit_test(test_torment),
-        cmocka_unit_test(test_folders),
-        cmocka_unit_test(test_for_a_model),
-        cmocka_unit_test(test_header_sizes),     cmocka_unit_test(test_two_parts),
+        cmocka_unit_test(test_forged_size),  cmocka_unit_test(test_png_forms),
+        cmocka_unit_test(test_jpeg_forms),   cmocka_unit_test(test_torment),
+        cmocka_unit_test(test_folders),      cmocka_unit_test(test_for_a_model),
+        cmocka_unit_test(test_header_sizes), cmocka_unit_test(test_two_parts),
         cmocka_unit_test(test_colours_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -226,8 +226,8 @@ static void test_spiral(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_split), cmocka_unit_test(test_rows),   cmocka_unit_test(test_stratified), cmocka_unit_test(test_moments),
-        cmocka_unit_test(test_convert), cmocka_unit_test(test_spiral),
+        cmocka_unit_test(test_split),   cmocka_unit_test(test_rows),    cmocka_unit_test(test_stratified),
+        cmocka_unit_test(test_moments), cmocka_unit_test(test_convert), cmocka_unit_test(test_spiral),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -304,13 +304,15 @@ static void collapse_is_mean_of_members(void **state) {
 static void mixtures_of_members(void **state) {
     (void)state;
     enum { M = 3, N = 2, K = 4 };
-    static const char *const spec[] = {"batch-ensemble:3", "latent-be:3"}, *const arch[] = {"mlp:8,7", "wrn:10,1"};
+    static const char *const spec[] = {"batch-ensemble:3", "latent-be:3"}, *const arch[] = {"mlp:8,7",
+                                                                                            "wrn:10,1"};
     static const double weight[][M] = {{1, 0, 0}, {0, 0, 1}, {0.75, 0, 0.25}, {1, 2, 5}};
     float *x = inputs_make("x", N * 192);
     for (int a = 0; a < 8; a++) {
         rt_student_config c = config(spec[a % 2], arch[a / 2 % 2], IMAGE, K);
         c.member_bn = a >= 4;
-        c.product_of_means = strcmp(spec[a % 2], "latent-be:3") == 0; /* of the collapse alone: not of mixtures */
+        c.product_of_means =
+            strcmp(spec[a % 2], "latent-be:3") == 0; /* of the collapse alone: not of mixtures */
         learner many = learner_make(c), one = learner_make(config("single", c.arch.spec, IMAGE, K)),
                 got = learner_make(config("single", c.arch.spec, IMAGE, K));
         const int64_t n = rt_params_floats(one.params);
@@ -328,8 +330,8 @@ static void mixtures_of_members(void **state) {
             OK(rt_student_mix(many.student, many.params, many.block, weight[w], got.params, got.block));
             for (int64_t i = 0; i < n; i++)
                 if (fabs((double)got.block[i] - mean[i]) > 1e-6 * fmax(1, fabs(mean[i])))
-                    fail_msg("%s %s, weights %lld: number %lld is %g, wanted %g", c.spec, c.arch.spec, (long long)w,
-                             (long long)i, (double)got.block[i], mean[i]);
+                    fail_msg("%s %s, weights %lld: number %lld is %g, wanted %g", c.spec, c.arch.spec,
+                             (long long)w, (long long)i, (double)got.block[i], mean[i]);
             rt_free(mean);
         }
         OK(rt_student_mix(many.student, many.params, many.block, weight[1], got.params, got.block));
