@@ -1,6 +1,7 @@
 /*
- * assess_decision.c - what becomes of the promises that `calibrate` stored, on the test rows: the share that is answered, the
- * errors among them, the share of truths inside sets or intervals; each with its binomial interval (Clopper and Pearson).
+ * assess_decision.c - what becomes of the promises that `calibrate` stored, on the test rows: the share that is
+ * answered, the errors among them, the share of truths inside sets or intervals; each with its binomial interval
+ * (Clopper and Pearson).
  *
  *     "decision": {"reject": {"coverage": 0.95, "coverage_interval": [..], "risk": .., "risk_interval": [..]},
  *                  "conformal": {"coverage": .., "coverage_interval": [..], "set_size" or "width": ..}, "stored": {..}}

@@ -1,6 +1,6 @@
 /*
- * file_map.c - a file as memory: its pages are read when they are touched and dropped when memory is short, so it may be
- * larger than memory. Whoever shortens the file meanwhile takes the pages away; such files are for reading only.
+ * file_map.c - a file as memory: its pages are read when they are touched and dropped when memory is short, so it may
+ * be larger than memory. Whoever shortens the file meanwhile takes the pages away; such files are for reading only.
  */
 #include "base/file_int.h"
 

@@ -1,5 +1,6 @@
 /*
- * config.h - every parameter of a run: one line each in params.def gives parser, --help, YAML, saved configuration and docs.
+ * config.h - every parameter of a run: one line each in params.def gives parser, --help, YAML, saved configuration and
+ * docs.
  *
  * Texts and numbers only: what they mean for data and networks is known further up.
  */

@@ -6,10 +6,10 @@
  *     data: spiral:n=1000
  *     ood: [digits=mnist:digits, noise=npy:noise.npy]     # parameters that may be repeated
  *
- * Only this much of YAML is accepted: one document, one block or flow mapping, plain or quoted scalars, and
- * sequences of them where the parameter is a list. Anchors, tags, nested mappings, doubled keys and a second
- * document are errors that name line and column. Values reach rt_config_set as the text that is written, so YAML's own typing (no, 012, 1:30)
- * changes nothing. `~` and `null` leave a parameter as it is.
+ * Only this much of YAML is accepted: one document, one block or flow mapping, plain or quoted scalars, and sequences
+ * of them where the parameter is a list. Anchors, tags, nested mappings, doubled keys and a second document are errors
+ * that name line and column. Values reach rt_config_set as the text that is written, so YAML's own typing (no, 012,
+ * 1:30) changes nothing. `~` and `null` leave a parameter as it is.
  */
 #include "base/alloc.h"
 #include "base/file.h"

@@ -3,10 +3,10 @@
  * NumPy files, or two tensors of a safetensors file.
  *
  * X is (n, f), (n, h, w) or (n, c, h, w) of any numbers that files store (io/numbers.c); u1 pictures stay bytes and
- * count as 0..255 like any image, other numbers are used as they are. Pictures whose colours stand last (n, h, w, 3) are
- * refused, unless a model was trained on that shape. Y is (n) or (n, 1): whole numbers are classes, floating point is targets;
- * task= overrides. NaN and infinity are refused wherever they stand. Test part: rt_holdout_mask; without Y all rows are
- * test rows.
+ * count as 0..255 like any image, other numbers are used as they are. Pictures whose colours stand last (n, h, w, 3)
+ * are refused, unless a model was trained on that shape. Y is (n) or (n, 1): whole numbers are classes, floating point
+ * is targets; task= overrides. NaN and infinity are refused wherever they stand. Test part: rt_holdout_mask; without Y
+ * all rows are test rows.
  *
  * Tables above MAP_BYTES, embeddings mostly, stay in their file (rt_part.stored) and may be larger than memory.
  */

@@ -1,8 +1,8 @@
 /*
  * dataset_csv.c - a table with one target column, as a data set.
  *
- * The file: RFC 4180 with ',', ';' or tab (the one in the header, of .tsv tab; sep=comma|semicolon|tab tells), a header row
- * (header=no if there is none; columns are then called "column 1", ...), CRLF or LF, a UTF-8 mark at the start.
+ * The file: RFC 4180 with ',', ';' or tab (the one in the header, of .tsv tab; sep=comma|semicolon|tab tells), a header
+ * row (header=no if there is none; columns are then called "column 1", ...), CRLF or LF, a UTF-8 mark at the start.
  *
  * Target: target=NAME, else a column called y, target, label or class, else the last; target=none for rows to
  * predict (they are all test rows). Task: numbers are regression, text is classification; task= overrides.

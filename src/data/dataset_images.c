@@ -10,9 +10,8 @@
  *
  * Colours: the model's; else RGB if any picture has colours. Grey becomes RGB by repeating its plane, RGB grey by luma;
  * what becomes of transparency, palettes and 16 bits (image_png.c) is told once. How a camera was held (EXIF) is not
- * looked at.
- * A broken file is an error that names it, or with skip_broken left out and counted. Without train/ and test/ a share of
- * the pictures is held out for testing (rt_holdout_mask).
+ * looked at. A broken file is an error that names it, or with skip_broken left out and counted. Without train/ and
+ * test/ a share of the pictures is held out for testing (rt_holdout_mask).
  */
 #include "data/data_int.h"
 

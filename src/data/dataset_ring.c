@@ -3,8 +3,8 @@
  *
  *     x = radius e + sigma N(0, I_2),   e a random direction
  *
- * They have no meaning of their own, so all of them are of one class. The paper shows the ring and gives no numbers; radius 800
- * and sigma 100 look like its figure.
+ * They have no meaning of their own, so all of them are of one class. The paper shows the ring and gives no numbers;
+ * radius 800 and sigma 100 look like its figure.
  */
 #include "base/rng.h"
 #include "data/data_int.h"

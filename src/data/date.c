@@ -1,7 +1,7 @@
 /*
  * date.c - dates as people write them, where there is one reading: the year first (2024-03-01, 2024/3/1) or
- * day.month.year (1.3.2024). 3/4/2024 has two readings and is none, which is told. Days of the proleptic Gregorian calendar:
- * with y' = y - (m <= 2), era = floor(y' / 400), yoe = y' - 400 era and doy counted from 1 March,
+ * day.month.year (1.3.2024). 3/4/2024 has two readings and is none, which is told. Days of the proleptic Gregorian
+ * calendar: with y' = y - (m <= 2), era = floor(y' / 400), yoe = y' - 400 era and doy counted from 1 March,
  *
  *     days = 146097 era + 365 yoe + yoe/4 - yoe/100 + doy - 719468    (since 1970-01-01)
  */

@@ -1,11 +1,11 @@
 /*
  * image_jpeg.c - JPEG by libjpeg, from memory, to 8-bit planes.
  *
- * libjpeg's own error handler ends the process and its warnings mean damaged data that it fills with grey:
- * here both are errors. Two kinds of malicious files are refused before they cost time or memory: a tiny file
- * with a huge size in its header (the size is compared with the file: even an empty picture needs a bit or two per block of 64
- * pixels), and a progressive file with thousands of scans (at most 100). Decoding uses the exact integer
- * transform, so that results do not depend on the machine's instructions.
+ * libjpeg's own error handler ends the process and its warnings mean damaged data that it fills with grey: here both
+ * are errors. Two kinds of malicious files are refused before they cost time or memory: a tiny file with a huge size in
+ * its header (the size is compared with the file: even an empty picture needs a bit or two per block of 64 pixels), and
+ * a progressive file with thousands of scans (at most 100). Decoding uses the exact integer transform, so that results
+ * do not depend on the machine's instructions.
  */
 #include "data/data_int.h"
 

@@ -1,5 +1,6 @@
 /*
- * open_files.c - data by the names of its files, for those who have files rather than a SPEC: `retort predict RUN FILE...`.
+ * open_files.c - data by the names of its files, for those who have files rather than a SPEC: `retort predict RUN
+ * FILE...`.
  *
  *     *.png *.jpg *.jpeg, a directory, a pattern    images: as many as there are
  *     *.csv  *.tsv  *.npy  *.safetensors  *-ubyte, also .gz and .xz of all but arrays: a table or an array: one

@@ -7,9 +7,9 @@
  *     DIR of pictures           no classes: rows to be predicted
  *     FILE, PATTERN             the same (* ? [...] in any part of a path)
  *
- * For a model, classes are the model's: a folder is looked up by name. Hidden files are passed over without a word, what
- * is neither .png nor .jpg/.jpeg is counted. Pictures of val/ are the last of the training part. Without test/ it is
- * not read, and a warning says so: by what is called val/ then, many mean the test part.
+ * For a model, classes are the model's: a folder is looked up by name. Hidden files are passed over without a word,
+ * what is neither .png nor .jpg/.jpeg is counted. Pictures of val/ are the last of the training part. Without test/ it
+ * is not read, and a warning says so: by what is called val/ then, many mean the test part.
  */
 #include "data/data_int.h"
 

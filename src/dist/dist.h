@@ -53,8 +53,8 @@ rt_team rt_team_of(rt_ranks all, int64_t members, int rank);
 int rt_team_leader(rt_ranks all, int64_t members, int64_t member); /* the first rank that has it */
 
 /* Pieces of work that do not need each other, n of them, shared by ranks: each is done by one rank, as long as there are
- * as many left as ranks, and the rest by teams of several. `work` is called on the ranks of a piece, which are all there
- * are until it returns; its first rank is rank 0, and alone writes what belongs to that piece. If it fails on one
+ * as many left as ranks, and the rest by teams of several. `work` is called on the ranks of a piece, which are all
+ * there are until it returns; its first rank is rank 0, and alone writes what belongs to that piece. If it fails on one
  * rank, or is interrupted, so is all of this on all ranks: others are asked to stop where they are. */
 typedef rt_status (*rt_dist_work)(void *user, int64_t piece);
 rt_status rt_dist_spread(int64_t n, rt_dist_work work, void *user) RT_MUST_CHECK;

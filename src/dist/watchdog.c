@@ -16,9 +16,9 @@
  * While ranks are apart (teams.c) the watching thread also passes a stop request on, from the rank that got it to all
  * others.
  *
- * A rank that dies is the launcher's affair, which ends the others within seconds. Launchers name a process, not always a
- * rank: the guard of another rank on that machine wakes up when the process ends (a pidfd), and says which rank it was.
- * MPICH's launcher kills at once and may be faster.
+ * A rank that dies is the launcher's affair, which ends the others within seconds. Launchers name a process, not always
+ * a rank: the guard of another rank on that machine wakes up when the process ends (a pidfd), and says which rank it
+ * was. MPICH's launcher kills at once and may be faster.
  */
 #include "base/alloc.h"
 #include "base/stop.h"

@@ -6,10 +6,10 @@
  *     a_c   = e^u_c + offset,   u_c = (z_c - m) / T + m + 2 ln T,   m = mean_c z_c
  *     L     = T^2 mean over rows of { sum_c lnG(a_c) - lnG(a_0) - sum_c (a_c - 1) mean_m ln pi_mc }
  *
- * The paper has u = z / T (temper_mean). At T = 1 both are z. But distributions of a temperature T lie T times closer to each
- * other, so their Dirichlet is T^2 times as concentrated: with u = z / T the mean of the logits is about T (ln a + 2 ln T), 70 at
- * T = 10 where 5 is wanted in the end, and has to fall with T faster than a short training can follow. Here the mean stays where it
- * belongs, and only differences between classes are softened.
+ * The paper has u = z / T (temper_mean). At T = 1 both are z. But distributions of a temperature T lie T times closer
+ * to each other, so their Dirichlet is T^2 times as concentrated: with u = z / T the mean of the logits is about T (ln
+ * a + 2 ln T), 70 at T = 10 where 5 is wanted in the end, and has to fall with T faster than a short training can
+ * follow. Here the mean stays where it belongs, and only differences between classes are softened.
  *
  * A density, so the loss may be negative. Smoothing keeps ln pi finite where a teacher is certain. The
  * offset, 0 in the paper, is that of the student's own reading of its outputs.

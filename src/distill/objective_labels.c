@@ -4,8 +4,8 @@
  *     classification   L = mean over rows of w_y CE((1 - e) one-hot(y) + e / K, softmax(z))
  *     regression       L = mean over rows of 1/2 (v + (y - mu)^2 e^-v) + 1/2 ln 2 pi
  *
- * w are the weights of classes (default: 1), e is the label smoothing, (mu, v) the outputs of regression, v cut to [-10, 10]. Rows are those of all
- * members of the student.
+ * w are the weights of classes (default: 1), e is the label smoothing, (mu, v) the outputs of regression, v cut to
+ * [-10, 10]. Rows are those of all members of the student.
  */
 #include "distill/distill_int.h"
 

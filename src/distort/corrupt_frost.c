@@ -1,9 +1,9 @@
 /*
  * corrupt_frost.c - frost: a x + b ice.
  *
- * The benchmark lays photographs of frozen windows over the images, one pixel in five of them. Such
- * photographs can be given as a directory (rt_distortion_photographs). Otherwise the ice is drawn: a square texture, periodic
- * in both directions so that an image may be cut from it anywhere. It is made once per seed, of
+ * The benchmark lays photographs of frozen windows over the images, one pixel in five of them. Such photographs can be
+ * given as a directory (rt_distortion_photographs). Otherwise the ice is drawn: a square texture, periodic in both
+ * directions so that an image may be cut from it anywhere. It is made once per seed, of
  *
  *     grains     a jittered grid of points; a pixel belongs to the nearest one (Voronoi cells, warped by
  *                noise), and the borders of grains, where the nearest two are equally far, are bright
@@ -11,8 +11,8 @@
  *     rime       ridged noise of four octaves: 1 - |2 n - 1|, sharp where the noise crosses its middle
  *     thickness  smooth noise: some parts of a window are white, others nearly clear
  *
- * Detail (the first three, less their mean over a window of WINDOW pixels) and thickness are then mixed so that crops of
- * WINDOW x WINDOW pixels have the brightness, the contrast within a crop and that between crops of the photographs.
+ * Detail (the first three, less their mean over a window of WINDOW pixels) and thickness are then mixed so that crops
+ * of WINDOW x WINDOW pixels have the brightness, the contrast within a crop and that between crops of the photographs.
  */
 #include "base/alloc.h"
 #include "base/file.h"

@@ -10,9 +10,9 @@
  * when |F(y) - 1/2| <= l/2: no quantile has to be searched. A calibrated model has a share l of its targets
  * inside.
  *
- * Members may see the target through a rising function, u = t(y) (warp.c). Their Gaussians are then of u: mu_m and var_m
- * above become the mean and variance of t^-1(u), the NLL gains -ln t'(y), F(y) is that of u at t(y), and central intervals
- * are those of u, taken back.
+ * Members may see the target through a rising function, u = t(y) (warp.c). Their Gaussians are then of u: mu_m and
+ * var_m above become the mean and variance of t^-1(u), the NLL gains -ln t'(y), F(y) is that of u at t(y), and central
+ * intervals are those of u, taken back.
  */
 #include "eval/eval_int.h"
 #include <math.h>

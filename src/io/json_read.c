@@ -7,9 +7,9 @@
  * which duplicates are found and members looked up in O(log n): a header with a million keys is read in n log
  * n.
  *
- * Refused: duplicate keys, NaN and Infinity, numbers beyond double, "-0" as an integer, control characters,
- * broken UTF-8, lone surrogates, U+0000, more than 64 levels or a million values, anything behind the value. The reader recurses
- * once per level, never deeper.
+ * Refused: duplicate keys, NaN and Infinity, numbers beyond double, "-0" as an integer, control characters, broken
+ * UTF-8, lone surrogates, U+0000, more than 64 levels or a million values, anything behind the value. The reader
+ * recurses once per level, never deeper.
  */
 #include "io/io_int.h"
 

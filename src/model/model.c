@@ -19,7 +19,8 @@
  *     provenance     {"data_sha256":...,"config_sha256":...,"seed":1,"member":0,"members":8,...}
  *     sha256         of all of the above and the tensors
  *
- * Nothing here depends on time, threads or where the run, its data and its teacher lie, so equal training gives equal files.
+ * Nothing here depends on time, threads or where the run, its data and its teacher lie, so equal training gives equal
+ * files.
  */
 #include "base/alloc.h"
 #include "base/json.h"

@@ -6,8 +6,9 @@
  *      ["batch_norm", [1, "bn.running_mean", "bn.running_var", "bn.weight", "bn.bias"], {"eps": 1e-05}], ...]
  *
  * Step i (from 1) is [operation, inputs, attributes]; an input is the number of an earlier step, 0 for the standardised
- * input, or the name of a tensor of the file. The last step gives the outputs. It is read off the graph that predictions
- * run, so shortcuts, poolings and constants are those of the program. docs/formats/model.md has the operations.
+ * input, or the name of a tensor of the file. The last step gives the outputs. It is read off the graph that
+ * predictions run, so shortcuts, poolings and constants are those of the program. docs/formats/model.md has the
+ * operations.
  */
 #include "base/alloc.h"
 #include "base/json.h"

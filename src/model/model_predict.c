@@ -1,9 +1,9 @@
 /*
  * model_predict.c - predictions of a model for raw inputs.
  *
- * Classification gives logits. Regression networks answer in standardised units, y' = (y - a) / b, with
- * output (mu', v'); back in the target's own units the mean is a + b mu' and the variance b^2 e^v', v' cut as
- * in training; a teacher's answers go the other way. With a transform, y here is the transformed target (eval/regression.c reads it).
+ * Classification gives logits. Regression networks answer in standardised units, y' = (y - a) / b, with output (mu',
+ * v'); back in the target's own units the mean is a + b mu' and the variance b^2 e^v', v' cut as in training; a
+ * teacher's answers go the other way. With a transform, y here is the transformed target (eval/regression.c reads it).
  */
 #include "base/alloc.h"
 #include "model/model_int.h"

@@ -27,11 +27,10 @@ const char *rt_pass_meaning(rt_pass p) {
 }
 
 /*
- * Samples per slice. A slice should be worth waking a worker for (20 MFLOP), and there should be enough
- * slices to share, but not so many that their partial gradients cost more than they bring: at most 8. Slices
- * that sum up nothing (inference) can be as small as they are worth waking for, if the weights stay as they are
- * and in the caches: then so do the values of a slice. The result is a divisor of the batch. It depends on graph and batch
- * alone.
+ * Samples per slice. A slice should be worth waking a worker for (20 MFLOP), and there should be enough slices to
+ * share, but not so many that their partial gradients cost more than they bring: at most 8. Slices that sum up nothing
+ * (inference) can be as small as they are worth waking for, if the weights stay as they are and in the caches: then so
+ * do the values of a slice. The result is a divisor of the batch. It depends on graph and batch alone.
  */
 enum { SLICES_MAX = 8, INDEPENDENT_MAX = 256, INDEPENDENT_ROWS = 2 };
 #define CACHED_WEIGHTS 1e6 /* floats, four times as many in Winograd's domain */

@@ -3,10 +3,11 @@
  *
  *   {name: kd, verb: distill, each: {seed: 1..3, t: [1, 4]}, with: {teacher: "@teacher", temperature: "${t}", seed: "${seed}"}}
  *
- * becomes six commands, and {name: ae, like: kd, with: {method: ae-kd}} six more that differ in one flag. The run
- * of each is <dir>/runs/kd-1-1, kd-1-4, ... "@teacher" is the run of stage `teacher` that has the same values for the
- * loops both stages have; there must be exactly one. A loop may depend on those before it, {seed: 1..4, t: "${t_${seed}}"}.
- * In `runs` a loop can be given another value, so that two runs of one stage meet: ["@labels", "@labels seed=4"].
+ * becomes six commands, and {name: ae, like: kd, with: {method: ae-kd}} six more that differ in one flag. The run of
+ * each is <dir>/runs/kd-1-1, kd-1-4, ... "@teacher" is the run of stage `teacher` that has the same values for the
+ * loops both stages have; there must be exactly one. A loop may depend on those before it, {seed: 1..4, t:
+ * "${t_${seed}}"}. In `runs` a loop can be given another value, so that two runs of one stage meet: ["@labels",
+ * "@labels seed=4"].
  *
  * Where data and results are is no part of a command's key: in the words that are hashed, both directories are
  * marks (one byte each), which are replaced in the words that are run.

@@ -1,9 +1,10 @@
 /*
- * report.c - the page: runs are read and checked, sections that have something to show are written in the order of sections.def, and
- * everything is put into page.html.
+ * report.c - the page: runs are read and checked, sections that have something to show are written in the order of
+ * sections.def, and everything is put into page.html.
  *
- * page.html has places {{NAME}}. Tables, pictures and words are written here and need no script; page.js sorts tables and draws plots from one block of
- * JSON. The page stays below 5 MB: 0.2 for Chart.js, at most about 1.2 for numbers and 3.1 for pictures.
+ * page.html has places {{NAME}}. Tables, pictures and words are written here and need no script; page.js sorts tables
+ * and draws plots from one block of JSON. The page stays below 5 MB: 0.2 for Chart.js, at most about 1.2 for numbers
+ * and 3.1 for pictures.
  */
 #include "report/report.h"
 #include "base/alloc.h"

@@ -1,8 +1,9 @@
 /*
  * report.h - one HTML page that compares runs.
  *
- * A page is made from the files of runs alone: metrics.json (what training, `eval` and `average` wrote), log.jsonl, config.yaml and
- * pictures. No model is loaded. The page is one file that needs no network: style, script, plots and pictures are inside.
+ * A page is made from the files of runs alone: metrics.json (what training, `eval` and `average` wrote), log.jsonl,
+ * config.yaml and pictures. No model is loaded. The page is one file that needs no network: style, script, plots and
+ * pictures are inside.
  */
 #ifndef RT_REPORT_REPORT_H
 #define RT_REPORT_REPORT_H

@@ -1,6 +1,6 @@
 /*
- * report_check.c - metrics.json against schema.def, so that tables and script may trust what they read. A file that disagrees is refused
- * with its name, the place in it, and what was expected there.
+ * report_check.c - metrics.json against schema.def, so that tables and script may trust what they read. A file that
+ * disagrees is refused with its name, the place in it, and what was expected there.
  */
 #include "report/report_int.h"
 #include <string.h>

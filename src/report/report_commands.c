@@ -1,6 +1,6 @@
 /*
- * report_commands.c - how the numbers came about: the command of the evaluation, the configuration of the run, and a command that repeats it; and
- * the command that evaluates what was not evaluated yet.
+ * report_commands.c - how the numbers came about: the command of the evaluation, the configuration of the run, and a
+ * command that repeats it; and the command that evaluates what was not evaluated yet.
  */
 #include "report/report_int.h"
 #include <string.h>

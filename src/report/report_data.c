@@ -1,12 +1,13 @@
 /*
- * report_data.c - the JSON block that the page's script draws from: every run with its metrics and the columns of its log.
+ * report_data.c - the JSON block that the page's script draws from: every run with its metrics and the columns of its
+ * log.
  *
  *     {"retort": "...", "metrics": [{"name", "heading", "better", "usual", "followed"}, ...] (metrics.def),
  *      "measures": [{"name", "certainty"}, ...] (measures.def), "runs": [{"name", "path", "metrics": {...}, "log": {"epoch": [...], "train_loss": [...], ...}}, ...]}
  *
- * Values are written anew from what the strict reader understood, so nothing of a file is copied as bytes. Long arrays of numbers are thinned to
- * `limit` elements, i -> round(i (n - 1) / (limit - 1)): the choice depends on the length alone, so columns of one table stay in step. If the
- * block is still large, the limit is halved.
+ * Values are written anew from what the strict reader understood, so nothing of a file is copied as bytes. Long arrays
+ * of numbers are thinned to `limit` elements, i -> round(i (n - 1) / (limit - 1)): the choice depends on the length
+ * alone, so columns of one table stay in step. If the block is still large, the limit is halved.
  */
 #include "base/alloc.h"
 #include "base/json.h"

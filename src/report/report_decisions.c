@@ -1,6 +1,6 @@
 /*
- * report_decisions.c - the rules that `calibrate` stored in models, what they promise and what they keep on the test rows, and
- * the warning that belongs beside every such promise.
+ * report_decisions.c - the rules that `calibrate` stored in models, what they promise and what they keep on the test
+ * rows, and the warning that belongs beside every such promise.
  */
 #include "eval/eval.h"
 #include "report/report_int.h"

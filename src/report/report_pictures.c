@@ -1,8 +1,9 @@
 /*
  * report_pictures.c - pictures of runs, embedded as data: URLs.
  *
- * metrics.json names them; a name must lie in the run's own pictures/ and the file must begin as a PNG does. A montage (the least certain inputs) is
- * embedded once and shown as tiles by moving the background, so that every tile has its own caption. Pictures beyond PICTURES_BYTES are left out, in words.
+ * metrics.json names them; a name must lie in the run's own pictures/ and the file must begin as a PNG does. A montage
+ * (the least certain inputs) is embedded once and shown as tiles by moving the background, so that every tile has its
+ * own caption. Pictures beyond PICTURES_BYTES are left out, in words.
  */
 #include "base/alloc.h"
 #include "base/file.h"

@@ -1,6 +1,6 @@
 /*
- * report_run.c - the files of one run: metrics.json, log.jsonl, config.yaml. All may be missing (a run that is still going has no metrics, a
- * merged one no log), but not all at once: then the path is no run.
+ * report_run.c - the files of one run: metrics.json, log.jsonl, config.yaml. All may be missing (a run that is still
+ * going has no metrics, a merged one no log), but not all at once: then the path is no run.
  */
 #include "base/alloc.h"
 #include "base/file.h"

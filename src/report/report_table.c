@@ -1,8 +1,9 @@
 /*
  * report_table.c - tables of runs and the headline above them.
  *
- * A table is a list of columns, most of them from columns.def; rows are runs. Cells carry their value (data-v) and the place it came from
- * (data-path), by which the script sorts and checks them. The best value of a column is marked only among runs measured on the same data.
+ * A table is a list of columns, most of them from columns.def; rows are runs. Cells carry their value (data-v) and the
+ * place it came from (data-path), by which the script sorts and checks them. The best value of a column is marked only
+ * among runs measured on the same data.
  */
 #include "base/alloc.h"
 #include "eval/eval.h"

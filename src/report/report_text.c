@@ -1,8 +1,8 @@
 /*
  * report_text.c - text on its way into a page.
  *
- * Names of runs, data sets and classes come from files and may hold anything. Each of them passes rt_report_escape (HTML) or goes into the JSON
- * block, where rt_report_script_safe makes "</script>" impossible.
+ * Names of runs, data sets and classes come from files and may hold anything. Each of them passes rt_report_escape
+ * (HTML) or goes into the JSON block, where rt_report_script_safe makes "</script>" impossible.
  */
 #include "report/report_int.h"
 #include <math.h>

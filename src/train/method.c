@@ -194,8 +194,9 @@ static void train_for(rt_trainer *t, int64_t steps, int64_t passes) {
 }
 
 /* Errors far outside make the gradient of a likelihood as large as their squares: at the usual rate of sgd most tables
- * diverge. And tables are small: ten epochs of a few hundred rows are forty steps, which fit nothing. The weights of the
- * best validation loss are kept, so that more steps than needed cost seconds, not quality; tables without noise (naval)
+ * diverge. And tables are small: ten epochs of a few hundred rows are forty steps, which fit nothing. The weights of
+ * the best validation loss are kept, so that more steps than needed cost seconds, not quality; tables without noise
+ * (naval)
  * gain from every one of them, and lose by the decay that suits images. */
 static void resolve_regression(rt_trainer *t) {
     const bool table = rt_dataset_row(t->data.set).rank == 1;

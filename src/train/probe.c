@@ -1,8 +1,8 @@
 /*
- * probe.c - how far members are from each other on a few fixed rows, once per epoch: the diversity of student
- * and teachers, before and after the perturbation (Nam et al. Eq. 16, 17: the mean over rows of
- * sum_{i != j} KL(p_i || p_j) / (M (M - 1))). Logits come from the graph of rt_probe_build on one exec, and are read as all
- * predictions are (eval/row.c); stored teachers are measured by their stored outputs.
+ * probe.c - how far members are from each other on a few fixed rows, once per epoch: the diversity of student and
+ * teachers, before and after the perturbation (Nam et al. Eq. 16, 17: the mean over rows of sum_{i != j} KL(p_i || p_j)
+ * / (M (M - 1))). Logits come from the graph of rt_probe_build on one exec, and are read as all predictions are
+ * (eval/row.c); stored teachers are measured by their stored outputs.
  */
 #include "base/alloc.h"
 #include "train/train_int.h"

@@ -3,8 +3,8 @@
  * (u - mean) / std, all by the training rows alone.
  *
  * A squared error of prices over seven orders of magnitude is that of the dearest ten houses; in their logarithms every
- * house counts. So by default targets with heavy tails are transformed (rt_warp_choose); a student sees the target as its
- * teacher does.
+ * house counts. So by default targets with heavy tails are transformed (rt_warp_choose); a student sees the target as
+ * its teacher does.
  */
 #include "base/alloc.h"
 #include "train/train_int.h"

@@ -1,6 +1,6 @@
 /*
- * teaching.c - what a run learns from besides labels: a teacher, whose outputs are stored once or computed in each step,
- * and inputs besides those of the data.
+ * teaching.c - what a run learns from besides labels: a teacher, whose outputs are stored once or computed in each
+ * step, and inputs besides those of the data.
  */
 #include "base/alloc.h"
 #include "base/rng.h"

@@ -1,6 +1,6 @@
 /*
- * test_defaults.c - regressions train as they come, on tables like those people have: a target far from zero, heavy tails,
- * few rows. And a run that came to nothing says so (doubt.c), in its result, metrics.json and log.
+ * test_defaults.c - regressions train as they come, on tables like those people have: a target far from zero, heavy
+ * tails, few rows. And a run that came to nothing says so (doubt.c), in its result, metrics.json and log.
  */
 #include "base/alloc.h"
 #include "base/rng.h"

@@ -1,9 +1,9 @@
 /*
  * test_presets.c - the presets as they come, on real pictures: each brings its student to where its teacher is.
  *
- * Agreement (equal likeliest classes on rows nobody trained on) is compared with that of a control, which was
- * taught the same outputs with rows exchanged. Regressions are compared by the distance of means. Rows of --aux must change what a student
- * answers there. Fashion-MNIST comes from a package; without it the tests that need it are skipped.
+ * Agreement (equal likeliest classes on rows nobody trained on) is compared with that of a control, which was taught
+ * the same outputs with rows exchanged. Regressions are compared by the distance of means. Rows of --aux must change
+ * what a student answers there. Fashion-MNIST comes from a package; without it the tests that need it are skipped.
  */
 #include "base/alloc.h"
 #include "config/config.h"

@@ -1,7 +1,7 @@
 /*
- * test_valid_loss.c - what training calls the validation loss of a network is what `eval` calls its NLL on the same rows,
- * to the last digit, whatever kind of network it is; so are the losses by which a search chooses and those of averages.
- * Diversity, too, is one number.
+ * test_valid_loss.c - what training calls the validation loss of a network is what `eval` calls its NLL on the same
+ * rows, to the last digit, whatever kind of network it is; so are the losses by which a search chooses and those of
+ * averages. Diversity, too, is one number.
  */
 #include "average/average.h"
 #include "base/alloc.h"

@@ -1,5 +1,6 @@
 /*
- * golden.h - numbers that both sides of a comparison with PyTorch can compute: a hash of (name, index). parity.py has the same.
+ * golden.h - numbers that both sides of a comparison with PyTorch can compute: a hash of (name, index). parity.py has
+ * the same.
  */
 #ifndef RT_TESTS_GOLDEN_H
 #define RT_TESTS_GOLDEN_H

@@ -1,6 +1,6 @@
 /*
- * test_latent_be.c - ten steps of LatentBE with TDiv-SDiv through the trainer's own step, against PyTorch (latent_be.py), and
- * the collapsed network at the end against the mean of member weights.
+ * test_latent_be.c - ten steps of LatentBE with TDiv-SDiv through the trainer's own step, against PyTorch
+ * (latent_be.py), and the collapsed network at the end against the mean of member weights.
  */
 #include "base/alloc.h"
 #include "base/str.h"

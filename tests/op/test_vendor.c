@@ -1,7 +1,7 @@
 /*
- * test_vendor.c - what oneDNN's kernels promise, and those of ours that take its place: layouts they ask for, padding they leave zero, and
- * the same bits from several threads that share one prepared state. Values are checked against loops in
- * double written here, not against other kernels.
+ * test_vendor.c - what oneDNN's kernels promise, and those of ours that take its place: layouts they ask for, padding
+ * they leave zero, and the same bits from several threads that share one prepared state. Values are checked against
+ * loops in double written here, not against other kernels.
  */
 #include <math.h>
 #include <pthread.h>

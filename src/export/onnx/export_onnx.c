@@ -1,13 +1,13 @@
 /*
  * export_onnx.c - a model as one ONNX file: network, answers, what it is; then read back and checked.
  *
- * The check computes the file with an interpreter that shares no code with the writer, on rows the run held out
- * (or, where they cannot be found, on rows drawn from the moments of the inputs), and compares every output with
- * what `retort predict` says of the same rows. Probabilities, entropies and means must agree to 1e-5 (of the
- * largest value where that is above 1), knowledge to a thousandth of itself above 1e-6. Where a network magnifies the
- * rounding of floats beyond that, no two programs agree so well; so the file is computed with and without rounding,
- * and some hundred times the largest difference of both is allowed, too (the interpreter sums in double, kernels do not).
- * A wrong file is not excused by this: it is wrong in both. Nothing is written before it has passed; then the file is
+ * The check computes the file with an interpreter that shares no code with the writer, on rows the run held out (or,
+ * where they cannot be found, on rows drawn from the moments of the inputs), and compares every output with what
+ * `retort predict` says of the same rows. Probabilities, entropies and means must agree to 1e-5 (of the largest value
+ * where that is above 1), knowledge to a thousandth of itself above 1e-6. Where a network magnifies the rounding of
+ * floats beyond that, no two programs agree so well; so the file is computed with and without rounding, and some
+ * hundred times the largest difference of both is allowed, too (the interpreter sums in double, kernels do not). A
+ * wrong file is not excused by this: it is wrong in both. Nothing is written before it has passed; then the file is
  * read back and its bytes are compared.
  */
 #include "base/alloc.h"

@@ -1,8 +1,8 @@
 /*
  * onnx_warp.c - back from a transformed target (eval/warp.c) to its own units, as ONNX nodes.
  *
- * The closed forms of warp.c subtract numbers of like size, which floats do not bear, and need erfc, which ONNX has not.
- * So the moments of y = g(mu + s z) are integrals by Gauss and Legendre over each piece, where g is smooth:
+ * The closed forms of warp.c subtract numbers of like size, which floats do not bear, and need erfc, which ONNX has
+ * not. So the moments of y = g(mu + s z) are integrals by Gauss and Legendre over each piece, where g is smooth:
  *
  *     E y^k = sum over pieces, nodes x_l in (0, 1) with weights w_l   (z_1 - z_0) w_l phi(z) g(mu + s z)^k
  *     z = z_0 + (z_1 - z_0) x_l, the ends of the piece in z, cut to [-8.5, 8.5]

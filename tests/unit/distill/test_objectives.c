@@ -430,7 +430,8 @@ static void test_tempered_differences(void **state) {
 }
 
 /* Whoever distils a Dirichlet may overshoot: a row whose logits started at 60 and -60 comes home, for any target
- * (the teachers of this one ask for large logits), with a finite loss on its way; and the gradient beyond the cut is that of
+ * (the teachers of this one ask for large logits), with a finite loss on its way; and the gradient beyond the cut is
+ * that of
  * the loss. */
 static void test_comes_home(void **state) {
     (void)state;

@@ -1,7 +1,8 @@
 /*
- * test_step_graph.c - the graph of a training step (distill/step_graph.c): what is refused and how, numbering of inputs,
- * feeds and copies of the teacher, stored outputs against teachers inside the step, the probe against each network alone
- * over pairs, the pull to teacher weights against its formula, and optimised, sliced plans against the interpreter.
+ * test_step_graph.c - the graph of a training step (distill/step_graph.c): what is refused and how, numbering of
+ * inputs, feeds and copies of the teacher, stored outputs against teachers inside the step, the probe against each
+ * network alone over pairs, the pull to teacher weights against its formula, and optimised, sliced plans against the
+ * interpreter.
  */
 #include "unit/distill/step_graph_support.h"
 

@@ -1,7 +1,7 @@
 /*
- * test_warp.c - transforms of a target against sums: there and back, slopes, and every number that is said of a row whose
- * members see the target transformed. Moments and probabilities are taken here by the midpoint rule over u, the density by
- * differences of the distribution function; nothing of warp.c but t itself is used for them.
+ * test_warp.c - transforms of a target against sums: there and back, slopes, and every number that is said of a row
+ * whose members see the target transformed. Moments and probabilities are taken here by the midpoint rule over u, the
+ * density by differences of the distribution function; nothing of warp.c but t itself is used for them.
  */
 #include "unit/eval/eval_case.h"
 
