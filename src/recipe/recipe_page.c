@@ -235,9 +235,9 @@ static rt_status list_claims(rt_str *out, const rt_table *t, tally *sum) {
                        shown[g.verdict].text);
         rt_report_escape(out, rt_jval_text(rt_jval_at(claims, i), "text"));
         if (isfinite(g.difference) && isfinite(g.error))
-            rt_str_appendf(out, " <span class=\"note\">by %.*f ± %.*f</span>",
+            rt_str_appendf(out, " <span class=\"note\">by %.*f ± %.*f%s</span>",
                            rt_table_digits(t, g.column) + 1, g.difference, rt_table_digits(t, g.column) + 1,
-                           g.error);
+                           g.error, g.one_run ? ", one run" : "");
         rt_str_append(out, "</li>\n");
     }
     rt_str_append(out, "</ul>\n");
@@ -314,7 +314,8 @@ static void begin_page(rt_str *out) {
               "much smaller that only orderings "
               "can be compared, diamonds have an axis of their own. An arrow stands for a number outside the "
               "axis. A claim holds, or does "
-              "not, if the difference is more than two standard errors.");
+              "not, if the difference is more than two standard errors; that of one run knows test rows, not "
+              "seeds.");
     rt_str_append(out, "</header>\n<section><h2>Claims</h2><div "
                        "class=\"scroll\"><table><thead><tr><th>experiment</th><th>scale</th>"
                        "<th>each claim a square</th><th>hold</th><th>within noise</th><th>do not "

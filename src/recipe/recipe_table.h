@@ -66,6 +66,7 @@ typedef struct rt_judgement {
     rt_verdict verdict;
     double difference, error;
     int64_t column; /* of the difference */
+    bool one_run;   /* on a side: the error is that of test rows, and knows nothing of seeds */
 } rt_judgement;
 rt_status rt_claim_judge(const rt_table *t, rt_jval claim, rt_judgement *out) RT_MUST_CHECK;
 

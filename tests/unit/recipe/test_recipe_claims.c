@@ -173,8 +173,9 @@ static void test_measured(void **state) {
     assert_non_null(strstr(rt_str_text(&markdown), "| 9.000 | - | 0.900 | 1 |"));
     assert_non_null(strstr(rt_str_text(&markdown), "**within noise:** apart (by 0.1200 ± 0.8206)"));
     assert_non_null(strstr(rt_str_text(&markdown), "**holds:** in pairs (by 0.1200 ± 0.0058)"));
-    assert_non_null(strstr(rt_str_text(&markdown), "**holds:** by interval (by 0.1000 ± 0.0100)"));
-    assert_non_null(strstr(rt_str_text(&markdown), "**within noise:** not by interval (by 0.0200 ± 0.0100)"));
+    assert_non_null(strstr(rt_str_text(&markdown), "**holds:** by interval (by 0.1000 ± 0.0100, one run)"));
+    assert_non_null(
+        strstr(rt_str_text(&markdown), "**within noise:** not by interval (by 0.0200 ± 0.0100, one run)"));
     rt_str_deinit(&json);
     rt_str_deinit(&markdown);
     rt_recipe_destroy(&r);
