@@ -33,7 +33,7 @@ static const char style[] = ".recipes main { padding-bottom: 4rem } td.s { paddi
                             "svg .o { stroke: var(--run-0); fill: var(--run-0) } svg .p { stroke: "
                             "var(--run-1); fill: var(--run-1) } svg .g { stroke: var(--line) }\n"
                             "svg .h { fill: var(--run-2) } svg .n { fill: var(--line) } svg .f { fill: "
-                            "var(--wrong) } svg .u { fill: var(--soft) }\n";
+                            "var(--wrong) } svg .u { fill: var(--soft); stroke: var(--line) }\n";
 
 /* ---- axes ---- */
 
@@ -277,21 +277,27 @@ static rt_status add_recipe(rt_str *out, rt_recipe *r, tally *sum) {
 
 /* ---- the page ---- */
 
-/* One bar per recipe: claims that hold, are within noise, are open, do not hold. */
+enum { SQUARES = 24 }; /* side by side */
+
+/* Each claim of a recipe a square: those that hold, are within noise, are open, do not hold. */
 static void overview_row(rt_str *out, const rt_recipe *r, const tally *s) {
     const int part[] = {s->n[RT_CLAIM_HOLDS], s->n[RT_CLAIM_IN_NOISE],
                         s->n[RT_CLAIM_UNKNOWN] + s->n[RT_CLAIM_NO_NOISE_KNOWN], s->n[RT_CLAIM_FAILS]};
     static const char *const classes[] = {"h", "n", "u", "f"};
+    const int lines = (part[0] + part[1] + part[2] + part[3] + SQUARES - 1) / SQUARES;
     rt_str_appendf(out, "<tr><th scope=\"row\"><a href=\"#%s-%s\">", r->name, r->scale_name);
     rt_report_escape(out, rt_recipe_title(r));
     rt_str_appendf(
-        out, "</a></th><td>%s</td><td class=\"s\"><svg width=\"300\" height=\"14\" aria-hidden=\"true\">",
-        r->scale_name);
-    for (int i = 0, x = 0; i < RT_COUNT(part); i++)
-        for (int k = 0; k < part[i]; k++, x += 12)
-            rt_str_appendf(out, "<rect class=\"%s\" x=\"%d\" y=\"1\" width=\"11\" height=\"12\"/>",
-                           classes[i], x);
-    rt_str_appendf(out, "</svg></td><td>%d</td><td>%d</td><td>%d</td></tr>\n", part[0], part[1], part[3]);
+        out, "</a></th><td>%s</td><td class=\"s\"><svg width=\"%d\" height=\"%d\" aria-hidden=\"true\">",
+        r->scale_name, 12 * SQUARES, 14 * RT_MAX(lines, 1));
+    for (int i = 0, at = 0; i < RT_COUNT(part); i++)
+        for (int k = 0; k < part[i]; k++, at++)
+            rt_str_appendf(out, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"11\" height=\"12\"/>",
+                           classes[i], 12 * (at % SQUARES), 1 + 14 * (at / SQUARES));
+    rt_str_append(out, "</svg></td>");
+    for (int i = 0; i < RT_COUNT(part); i++)
+        rt_str_appendf(out, "<td>%d</td>", part[i]);
+    rt_str_append(out, "</tr>\n");
 }
 
 static void begin_page(rt_str *out) {
@@ -318,8 +324,8 @@ static void begin_page(rt_str *out) {
               "seeds.");
     rt_str_append(out, "</header>\n<section><h2>Claims</h2><div "
                        "class=\"scroll\"><table><thead><tr><th>experiment</th><th>scale</th>"
-                       "<th>each claim a square</th><th>hold</th><th>within noise</th><th>do not "
-                       "hold</th></tr></thead><tbody>\n");
+                       "<th>each claim a square</th><th>hold</th><th>within noise</th>"
+                       "<th>open</th><th>do not hold</th></tr></thead><tbody>\n");
 }
 
 bool rt_recipe_has_results(const rt_recipe *r) {
