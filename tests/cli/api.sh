@@ -13,7 +13,7 @@ cat >alone.c <<'END'
 int main(void) { return rt_version() == 0; }
 END
 check "the header compiles alone as C11" cc -std=c11 -Wall -Wextra -Werror -pedantic -I"$RT_SOURCE_DIR/include" -fsyntax-only alone.c
-if command -v g++ >/dev/null; then
+if have g++; then
     check "and as C++" g++ -x c++ -Wall -Wextra -Werror -I"$RT_SOURCE_DIR/include" -fsyntax-only alone.c
 fi
 grep -oE '\brt_[a-z_]+\(' "$header" | tr -d '(' | sort -u >declared

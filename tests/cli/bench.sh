@@ -24,10 +24,10 @@ assert want <= have, want - have'
 run bench --arch mlp:16,16 --input 8 --classes 3 --batch 64 --budget 0.05 --layers --json
 expect 0 "" "bench --layers of an mlp"
 check "bench --layers --json is one object" json out
-command -v python3 >/dev/null && check "shares add up (mlp)" rows_add_up "dense;dense, data gradient;dense, weight gradient;update"
+have python3 && check "shares add up (mlp)" rows_add_up "dense;dense, data gradient;dense, weight gradient;update"
 run bench --arch wrn:10,1 --input 3x8x8 --classes 3 --batch 16 --members 2 --budget 0.05 --layers --json
 expect 0 "" "bench --layers of two convolutional networks"
-command -v python3 >/dev/null && check "shares add up (wrn)" rows_add_up "convolution;convolution, data gradient;convolution, weight gradient;update"
+have python3 && check "shares add up (wrn)" rows_add_up "convolution;convolution, data gradient;convolution, weight gradient;update"
 run bench --arch mlp:16 --input 8 --classes 3 --batch 64 --student hydra:2 --objective one-to-one --budget 0.05 --layers
 expect 0 "" "bench --layers of a distillation"
 check "bench --layers as text ends with the whole step" grep -q '^the step .* 100\.0 %' out
@@ -36,7 +36,7 @@ expect 2 "--layers times one thread" "bench --layers wants one thread"
 run bench --arch mlp:16 --input 8 --members 2 --perm --layers
 expect 2 "--perm" "bench --layers is not for --perm"
 
-if command -v python3 >/dev/null; then
+if have python3; then
     for file in "$RT_SOURCE_DIR"/bench/run "$RT_SOURCE_DIR"/bench/*.py; do
         check "bench/$(basename "$file") is Python" python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' "$file"
     done
@@ -48,7 +48,7 @@ for j in jobs:
     assert j["measure"] in ("train", "infer", "memory", "perm"), j
     assert all(j[k] > 0 for k in ("floor", "floor_ort", "ceiling") if k in j), j' "$RT_SOURCE_DIR/bench/jobs.json"
 fi
-if command -v node >/dev/null; then
+if have node; then
     for file in "$RT_SOURCE_DIR"/bench/*.js; do
         check "bench/$(basename "$file") is JavaScript" node --check "$file"
     done

@@ -15,8 +15,6 @@ sed -i "s|^prefix=.*|prefix=$prefix|" "$lib/pkgconfig/retort.pc"
 export PATH="$work/bin:$PATH" PKG_CONFIG_PATH=$lib/pkgconfig LD_LIBRARY_PATH=$lib PYTHONPATH=$RT_SOURCE_DIR/python RETORT_LIBRARY=$build/libretort.so \
     PYTHONDONTWRITEBYTECODE=1
 has() { /usr/bin/python3 -c "import $1" 2>/dev/null; }
-without_onnx=
-"$RETORT" export nothere --out x.onnx 2>&1 | grep -q 'built without ONNX' && without_onnx=1
 
 # block HEADING: the indented lines under it, as a script
 block() {
@@ -44,7 +42,7 @@ if has sklearn; then
 else
     echo "skipped: no scikit-learn"
 fi
-if [ -z "$without_onnx" ]; then
+if have_onnx; then
     follow "ONNX" ''
     if command -v node >/dev/null && [ -d "$build/ort/node_modules/onnxruntime-node" ]; then
         ln -s "$build/ort/node_modules" node_modules

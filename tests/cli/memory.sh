@@ -37,7 +37,7 @@ Y
 run recipe run r.yaml --progress none
 expect 0 "" "a recipe to walk"
 mv results results.done
-if command -v python3 >/dev/null; then
+if have python3; then
     python3 - <<'P'
 import os, struct, zlib
 def chunk(kind, data):

@@ -7,7 +7,7 @@ if ! /usr/bin/python3 -c 'import numpy, scipy, onnx, cv2' 2>/dev/null || ! comma
     echo "skipped: no Node.js, or no Debian Python with numpy, scipy, onnx and OpenCV"
 elif [ ! -d "$build/ort/node_modules/onnxruntime-node" ] && [ -z "${RT_REQUIRE_SHARED:-}" ]; then
     echo "skipped: no onnxruntime-node in $build/ort; tests/golden/onnx_live installs it"
-elif "$RETORT" export --help | grep -q onnx && ! "$RETORT" export nothere --out x.onnx 2>&1 | grep -q 'built without ONNX'; then
+elif have_onnx; then
     /usr/bin/python3 "$RT_SOURCE_DIR/tests/golden/onnx_live" "$build" small >said 2>&1
     rc=$?
     grep -E '^(ok|not ok) ' said

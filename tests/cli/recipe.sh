@@ -86,7 +86,7 @@ forget measure.kd-2
 last_line_without_comma
 rm $dir/done/measure.kd-2
 printf '{"retort": "0", "valid_accuracy": 0.5}' >$dir/runs/kd-2/metrics.json
-if command -v flock >/dev/null; then
+if have flock; then
     flock $dir/runs/kd-2/.lock "$RETORT" recipe run small.yaml >out 2>err </dev/null
     rc=$?
     check "an evaluation that was not stored fails" test $rc -ne 0
@@ -97,7 +97,7 @@ expect 0 "7 finished;" "the next run repairs it"
 check "the same tables once more" diff before/small/quick/tables.md $dir/tables.md
 
 # Two at a time would lose lines of measured.json.
-if command -v flock >/dev/null; then
+if have flock; then
     flock $dir/.lock "$RETORT" recipe run small.yaml >out 2>err </dev/null
     rc=$?
     check "a second process is refused" test $rc -ne 0

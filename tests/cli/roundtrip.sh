@@ -25,7 +25,7 @@ check "eval --json is one object" json out
 for key in retort seconds runs parameters flops members sets test accuracy nll brier ece single; do
     check "eval --json has $key" grep -q "\"$key\":" out
 done
-if command -v python3 >/dev/null; then
+if have python3; then
     check "parameters of the ensemble are three times those of one" python3 -c '
 import json; r = json.load(open("out"))["runs"]
 assert r[0]["parameters"] == 3 * r[1]["parameters"] and r[0]["flops"] == 3 * r[1]["flops"]

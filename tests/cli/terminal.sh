@@ -1,10 +1,7 @@
 #!/bin/sh
 # On a terminal: a bar, colours unless forbidden. script(1) provides the terminal.
 . "$(dirname "$0")/tap.inc"
-if ! command -v script >/dev/null; then
-    echo "skipped: script(1) is not installed"
-    exit 0
-fi
+have script || exit 0
 train="'$RETORT' train --data spiral:n=400 --arch mlp:16 --epochs 20 --force --out r"
 escape=$(printf '\033')
 on_terminal() { # on_terminal ENVIRONMENT COMMAND
