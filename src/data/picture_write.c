@@ -229,7 +229,7 @@ rt_status rt_picture_folders_write(const rt_dataset *d, const rt_part *train, co
     st = write_marked(d, train, test, dir, mark);
 done:
     if (lock && !rt_file_exists(mark))
-        rt_file_discard(lock_file); /* whoever waits for it finds the directory filled, and is refused */
+        rt_file_discard(lock_file); /* whoever opened it meanwhile finds the directory filled */
     rt_lock_release(&lock);
     rt_free(mark);
     rt_free(lock_file);
