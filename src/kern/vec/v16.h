@@ -2,7 +2,10 @@
  * v16.h - products of matrices over blocks of 16 channels, for files whose vectors have 8 lanes at most (V_MOST).
  *
  * A v16 is one register where there are such, elsewhere two or four. The product's rows of 16 stay in registers
- * while its depth goes by: V16_ROWS of them, enough to hide the latency of multiply-adds.
+ * while its depth goes by: V16_ROWS of them, enough to hide the latency of multiply-adds. With 32 registers of 16 a
+ * product has rows of V16_BLOCKS such blocks, V16_WIDE_ROWS of them, so that a number of the left matrix is loaded for
+ * two multiply-adds; where there is one block only, and all distances are constants, V16_LONG_ROWS of it, and at least
+ * V16_LONG_LEAST, so that equal parts of them need no body below.
  */
 #ifndef RT_KERN_VEC_V16_H
 #define RT_KERN_VEC_V16_H
@@ -15,13 +18,25 @@
 
 #if defined(__AVX512F__)
 
-enum { V16_ROWS = 12 };
+enum { V16_ROWS = 12, V16_BLOCKS = 2, V16_WIDE_ROWS = 14, V16_LONG_ROWS = 24, V16_LONG_LEAST = 12 };
 #define V16_CASES(call)                                                                                      \
     V16_CASE(1, call)                                                                                        \
     V16_CASE(2, call)                                                                                        \
     V16_CASE(3, call)                                                                                        \
-    V16_CASE(4, call) V16_CASE(5, call) V16_CASE(6, call) V16_CASE(7, call) V16_CASE(8, call)                \
-        V16_CASE(9, call) V16_CASE(10, call) V16_CASE(11, call) V16_CASE(12, call)
+    V16_CASE(4, call)                                                                                        \
+    V16_CASE(5, call)                                                                                        \
+    V16_CASE(6, call)                                                                                        \
+    V16_CASE(7, call)                                                                                        \
+    V16_CASE(8, call) V16_CASE(9, call) V16_CASE(10, call) V16_CASE(11, call) V16_CASE(12, call)
+#define V16_WIDE_CASES(call) V16_CASES(call) V16_CASE(13, call) V16_CASE(14, call)
+#define V16_LONG_CASES(call)                                                                                 \
+    V16_CASE(12, call)                                                                                       \
+    V16_CASE(13, call)                                                                                       \
+    V16_CASE(14, call)                                                                                       \
+    V16_CASE(15, call)                                                                                       \
+    V16_CASE(16, call)                                                                                       \
+    V16_CASE(17, call) V16_CASE(18, call) V16_CASE(19, call) V16_CASE(20, call) V16_CASE(21, call)           \
+        V16_CASE(22, call) V16_CASE(23, call) V16_CASE(24, call)
 typedef float v16 __attribute__((vector_size(64)));
 
 RT_INLINE v16 v16_zero(void) {
@@ -47,14 +62,16 @@ RT_INLINE v16 v16_fma(float a, v16 x, v16 y) { /* a x + y */
 #else
 
 #if V_W == 8 || defined(__aarch64__) /* which has 32 registers of 4 */
-enum { V16_ROWS = 6 };
+enum { V16_ROWS = 6, V16_BLOCKS = 1, V16_WIDE_ROWS = 6, V16_LONG_ROWS = 6, V16_LONG_LEAST = 6 };
 #define V16_CASES(call)                                                                                      \
     V16_CASE(1, call)                                                                                        \
     V16_CASE(2, call) V16_CASE(3, call) V16_CASE(4, call) V16_CASE(5, call) V16_CASE(6, call)
 #else
-enum { V16_ROWS = 3 };
+enum { V16_ROWS = 3, V16_BLOCKS = 1, V16_WIDE_ROWS = 3, V16_LONG_ROWS = 3, V16_LONG_LEAST = 3 };
 #define V16_CASES(call) V16_CASE(1, call) V16_CASE(2, call) V16_CASE(3, call)
 #endif
+#define V16_WIDE_CASES V16_CASES
+#define V16_LONG_CASES V16_CASES
 enum { V16_PARTS_EACH = 16 / V_W };
 typedef struct v16 {
     vf part[V16_PARTS_EACH];
@@ -88,19 +105,20 @@ RT_INLINE v16 v16_fma(float a, v16 x, v16 y) { /* a x + y */
 
 #endif
 
-/* `count` rows in equal parts of at most V16_ROWS: call(n), a body for each n, with `at` the first row of n. */
-#define V16_PARTS_OF(count) (((count) + V16_ROWS - 1) / V16_ROWS)
+/* `count` rows in equal parts of at most `most`: call(n), a body for each n of the cases, with `at` the first row of n. */
+#define V16_PARTS_OF(count, most) (((count) + (most)-1) / (most))
 #define V16_CASE(n, call)                                                                                    \
     case n:                                                                                                  \
         call(n);                                                                                             \
         break;
-#define V16_PARTS(count, at, call)                                                                           \
+#define V16_SPLIT(count, most, at, cases, call)                                                              \
     do {                                                                                                     \
-        const int64_t parts_ = V16_PARTS_OF(count);                                                          \
+        const int64_t parts_ = V16_PARTS_OF(count, most);                                                    \
         for (int64_t i_ = 0; i_ < parts_; i_++) {                                                            \
             const int64_t at = i_ * (count) / parts_;                                                        \
-            switch ((i_ + 1) * (count) / parts_ - at) { V16_CASES(call) }                                    \
+            switch ((i_ + 1) * (count) / parts_ - at) { cases(call) }                                        \
         }                                                                                                    \
     } while (0)
+#define V16_PARTS(count, at, call) V16_SPLIT(count, V16_ROWS, at, V16_CASES, call)
 
 #endif

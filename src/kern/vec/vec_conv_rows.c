@@ -172,7 +172,7 @@ static void data_run(const void *state, const rt_problem *p, void *out, const vo
             src.image = g * j->images / groups;
             src.images = (g + 1) * j->images / groups - src.image;
             make_chunks(chunks, in[0], &src);
-            const int64_t tiles = (y1 - y0) * j->x.dst * V16_PARTS_OF(src.images);
+            const int64_t tiles = (y1 - y0) * j->x.dst * V16_PARTS_OF(src.images, V16_ROWS);
             for (int64_t c = 0; c < j->dst_c; c += BLOCK) {
                 const float *w = (const float *)in[1] + c / BLOCK * block;
                 operands o = {.src = &src, .chunks = chunks, .w = w, .next = w + block};

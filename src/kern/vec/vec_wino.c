@@ -48,67 +48,117 @@ typedef struct job {
 
 /* ---- products ---- */
 
-/* `rows` x 16 of C (row stride ldc), k steps: a[r arow + l acol], 16 floats b[l bstep]. add: on top of C.
- * With every step a line at `next` is fetched, which then moves by `fetch` bytes (NULL: none): weights of many
- * channels come from afar, and the processor does not look far enough ahead. */
+/* `rows` x `blocks` of 16 columns of C (row stride ldc), k steps: a[r arow + l acol], 16 floats b[l bstep] and, of the
+ * second block, those bblock further on. add: on top of C. With every step a line of each block is fetched at `next`,
+ * which then moves by `fetch` bytes (NULL: none): weights of many channels come from afar, and the processor does
+ * not look far enough ahead. */
 RT_INLINE void tile(float *c, int64_t ldc, const float *a, int64_t arow, int64_t acol, const float *b,
-                    int64_t bstep, int64_t k, bool add, const char *next, int64_t fetch, const int rows) {
-    v16 sum[V16_ROWS];
+                    int64_t bstep, int64_t bblock, int64_t k, bool add, const char *next, int64_t fetch,
+                    const int rows, const int blocks) {
+    v16 sum[V16_LONG_ROWS][V16_BLOCKS];
     if (add) {
-#pragma GCC unroll 12
+#pragma GCC unroll 24
         for (int r = 0; r < rows; r++)
-            sum[r] = v16_load(c + r * ldc);
+#pragma GCC unroll 2
+            for (int n = 0; n < blocks; n++)
+                sum[r][n] = v16_load(c + r * ldc + n * WINO_BLOCK);
     } else { /* a twelfth faster than sums that begin with zero, at 16 channels */
-        const v16 y = v16_load(b);
-#pragma GCC unroll 12
-        for (int r = 0; r < rows; r++)
-            sum[r] = v16_scale(a[r * arow], y);
+#pragma GCC unroll 2
+        for (int n = 0; n < blocks; n++) {
+            const v16 y = v16_load(b + n * bblock);
+#pragma GCC unroll 24
+            for (int r = 0; r < rows; r++)
+                sum[r][n] = v16_scale(a[r * arow], y);
+        }
         a += acol;
         b += bstep;
         k--;
     }
 #pragma GCC unroll 4
     for (int64_t l = 0; l < k; l++, a += acol, b += bstep) {
-        const v16 y = v16_load(b);
+        v16 y[V16_BLOCKS];
+#pragma GCC unroll 2
+        for (int n = 0; n < blocks; n++)
+            y[n] = v16_load(b + n * bblock);
         if (next != NULL) {
-            __builtin_prefetch(next, 0, 2);
+#pragma GCC unroll 2
+            for (int n = 0; n < blocks; n++)
+                __builtin_prefetch(next + n * bblock * (int64_t)sizeof(float), 0, 2);
             next += fetch;
         }
-#pragma GCC unroll 12
+#pragma GCC unroll 24
         for (int r = 0; r < rows; r++)
-            sum[r] = v16_fma(a[r * arow], y, sum[r]);
+#pragma GCC unroll 2
+            for (int n = 0; n < blocks; n++)
+                sum[r][n] = v16_fma(a[r * arow], y[n], sum[r][n]);
     }
-#pragma GCC unroll 12
+#pragma GCC unroll 24
     for (int r = 0; r < rows; r++)
-        v16_store(c + r * ldc, sum[r]);
+#pragma GCC unroll 2
+        for (int n = 0; n < blocks; n++)
+            v16_store(c + r * ldc + n * WINO_BLOCK, sum[r][n]);
 }
 
-/* m (tiles, dst) = v (tiles, src) u (src, 16) at one position. Each part of the tiles fetches its share of the
- * block of u behind this one, and of f; f == NULL: all is at hand. */
-static void product(float *m, const float *v, const float *u, const geometry *g, int64_t tiles,
-                    wino_fetch *f) {
-    if (f == NULL) {
-#define CALL(n)                                                                                              \
-    tile(m + t * g->dst_row, g->dst_row, v + t * g->src_row, g->src_row, 1, u, WINO_BLOCK, g->src_c, false,  \
-         NULL, 0, n)
-        V16_PARTS(tiles, t, CALL);
-#undef CALL
-        return;
-    }
-    const char *next = (const char *)(u + WINO_BLOCK * g->src_c);
-#define CALL(n)                                                                                              \
-    tile(m + t * g->dst_row, g->dst_row, v + t * g->src_row, g->src_row, 1, u, WINO_BLOCK, g->src_c, false,  \
-         next + t * g->src_c * WINO_LINE / tiles, n * WINO_LINE / tiles, n);                                 \
+/* How many blocks a product takes of those from column o on; whether its rows are long ones; its parts. */
+static int blocks_at(const geometry *g, int64_t o) {
+    return RT_MIN(V16_BLOCKS, (int)((g->dst_p - o) / WINO_BLOCK));
+}
+static bool all_of_16(const geometry *g, int64_t rows) {
+    return V16_LONG_ROWS > V16_ROWS && rows >= V16_LONG_LEAST && g->src_c == WINO_BLOCK &&
+           g->src_row == WINO_BLOCK && g->dst_row == WINO_BLOCK;
+}
+static int64_t parts_of(const geometry *g, int64_t rows, int blocks) {
+    return V16_PARTS_OF(rows, blocks > 1 ? V16_WIDE_ROWS : all_of_16(g, rows) ? V16_LONG_ROWS : V16_ROWS);
+}
+
+/* m (tiles, 16 blocks) = v (tiles, src) u (src, 16 blocks) at one position. Each part of the tiles fetches its share
+ * of f and, unless those are at hand, of the blocks of u behind these. */
+RT_INLINE void product_of(float *m, const float *v, const float *u, const geometry *g, int64_t tiles,
+                          int blocks, wino_fetch *f, const bool at_hand) {
+    const int64_t block = WINO_BLOCK * g->src_c;
+    const char *next = (const char *)(u + blocks * block);
+#define PART(n, wide)                                                                                        \
+    tile(m + t * g->dst_row, g->dst_row, v + t * g->src_row, g->src_row, 1, u, WINO_BLOCK, block, g->src_c,  \
+         false, at_hand ? NULL : next + t * g->src_c * WINO_LINE / tiles, n * WINO_LINE / tiles, n, wide);   \
     wino_fetch_some(f)
-    V16_PARTS(tiles, t, CALL);
-#undef CALL
+#define ONE(n) PART(n, 1)
+#define WIDE(n) PART(n, V16_BLOCKS)
+#define LONG(n)                                                                                              \
+    tile(m + t * WINO_BLOCK, WINO_BLOCK, v + t * WINO_BLOCK, WINO_BLOCK, 1, u, WINO_BLOCK, 0, WINO_BLOCK,    \
+         false, NULL, 0, n, 1);                                                                              \
+    wino_fetch_some(f)
+    if (V16_BLOCKS > 1 && blocks > 1)
+        V16_SPLIT(tiles, V16_WIDE_ROWS, t, V16_WIDE_CASES, WIDE);
+    else if (all_of_16(g, tiles))
+        V16_SPLIT(tiles, V16_LONG_ROWS, t, V16_LONG_CASES, LONG);
+    else
+        V16_PARTS(tiles, t, ONE);
+#undef LONG
+#undef WIDE
+#undef ONE
+#undef PART
+}
+
+static void product(float *m, const float *v, const float *u, const geometry *g, int64_t tiles, int blocks,
+                    wino_fetch *f, bool at_hand) {
+    if (at_hand)
+        product_of(m, v, u, g, tiles, blocks, f, true);
+    else
+        product_of(m, v, u, g, tiles, blocks, f, false);
 }
 
 /* du (src, 16) = v (tiles, src)' z (tiles, 16) at one position; add: on top of what it is. */
 static void product_adjoint(float *du, const float *v, const float *z, const geometry *g, int64_t src,
                             int64_t tiles, bool add, wino_fetch *f) {
+    if (all_of_16(g, src)) {
+        enum { ROWS = (int)V16_LONG_ROWS < (int)WINO_BLOCK ? (int)V16_LONG_ROWS : (int)WINO_BLOCK };
+        tile(du, WINO_BLOCK, v, 1, WINO_BLOCK, z, WINO_BLOCK, 0, tiles, add, NULL, 0, ROWS, 1);
+        wino_fetch_some(f);
+        return;
+    }
 #define CALL(n)                                                                                              \
-    tile(du + i * WINO_BLOCK, WINO_BLOCK, v + i, 1, g->src_row, z, g->dst_row, tiles, add, NULL, 0, n);      \
+    tile(du + i * WINO_BLOCK, WINO_BLOCK, v + i, 1, g->src_row, z, g->dst_row, 0, tiles, add, NULL, 0, n,    \
+         1);                                                                                                 \
     wino_fetch_some(f)
     V16_PARTS(src, i, CALL);
 #undef CALL
@@ -153,11 +203,6 @@ static void fetch_sink(wino_fetch *f, const sink *s, const geometry *g, lines l)
 static lines lines_behind(const geometry *g, lines l) {
     const int64_t first = l.first + l.count;
     return (lines){l.member, first, RT_MIN(g->group, g->lines - first)};
-}
-
-/* Tiles of the products of `count` rows and `blocks` blocks of 16. */
-static int64_t product_tiles(int64_t count, int64_t blocks) {
-    return WINO_POS * blocks * V16_PARTS_OF(count);
 }
 
 /* ---- forward and backward data ---- */
@@ -221,9 +266,9 @@ static void data_lines(const data_work *d, lines l, wino_fetch *f) {
     const geometry *g = &d->g;
     const int64_t tiles = l.count * g->across;
     for (int64_t pos = 0; pos < WINO_POS; pos++)
-        for (int64_t o = 0; o < g->dst_p; o += WINO_BLOCK)
+        for (int64_t o = 0; o < g->dst_p; o += blocks_at(g, o) * WINO_BLOCK)
             product(d->m + pos * g->position + o, d->v + pos * g->position,
-                    d->u + (pos * g->dst_p + o) * g->src_c, g, tiles, d->fetch ? f : NULL);
+                    d->u + (pos * g->dst_p + o) * g->src_c, g, tiles, blocks_at(g, o), f, !d->fetch);
     output_lines(&d->to, d->m, d->out_strip, g, l);
     if (d->to.stats != RT_OP_NONE)
         flush_sums(d->side, &d->to, g, l.member, d->sets);
@@ -236,8 +281,12 @@ static void data_end(const data_work *d) {
             d->side[columns + c] *= (double)d->to.coef[columns + c];
 }
 
+/* Into how many tiles the products of a group of lines are cut. */
 static int64_t data_tiles(const data_work *d, lines l) {
-    return product_tiles(l.count * d->g.across, d->g.dst_p / WINO_BLOCK);
+    int64_t count = 0;
+    for (int64_t o = 0; o < d->g.dst_p; o += blocks_at(&d->g, o) * WINO_BLOCK)
+        count += parts_of(&d->g, l.count * d->g.across, blocks_at(&d->g, o));
+    return WINO_POS * count;
 }
 
 static void data_alone(const job *j, const rt_problem *p, void *out, const void *const *in,
@@ -369,7 +418,7 @@ static void weights_end(const weights_work *w, int64_t member) {
 }
 
 static int64_t weights_tiles(const weights_work *w) {
-    return product_tiles(w->g.src_c, w->g.dst_p / WINO_BLOCK);
+    return WINO_POS * (w->g.dst_p / WINO_BLOCK) * parts_of(&w->g, w->g.src_c, 1);
 }
 
 static void weights_run(const void *state, const rt_problem *p, void *out, const void *const *in,
