@@ -10,6 +10,7 @@
  *
  * but no later than the first command that reads from it, and an evaluation right behind the run it measures: rows
  * that tell most come first, the first seed of others before the last seed of all, and a teacher when it is needed.
+ * What is run a second time, for its run alone, comes right before the first command that wants it, whatever its turn.
  */
 #include "base/file.h"
 #include "base/alloc.h"
@@ -54,13 +55,18 @@ static int compare_ranks(const void *a, const void *b) {
     return x->at != y->at ? (x->at < y->at ? -1 : 1) : (x->node > y->node) - (x->node < y->node);
 }
 
+static bool is_run_again(const rt_recipe *r, int node) {
+    return r->nodes[node].job.done && r->nodes[node].job.wanted;
+}
+
 /* What it reads comes first; that is never deeper than there are stages. */
 static void append(rt_recipe *r, int *n, bool *placed, int node) {
     if (placed[node])
         return;
     placed[node] = true;
     for (int i = 0; i < r->nodes[node].nneeds; i++)
-        append(r, n, placed, r->nodes[node].needs[i]);
+        if (r->nodes[node].job.wanted || !is_run_again(r, r->nodes[node].needs[i]))
+            append(r, n, placed, r->nodes[node].needs[i]);
     r->order[(*n)++] = node;
 }
 
@@ -78,7 +84,8 @@ static rt_status find_order(rt_recipe *r) {
         set_turns(r, loop, ranks);
     qsort(ranks, (size_t)r->count, sizeof *ranks, compare_ranks);
     for (int i = 0; i < r->count; i++)
-        append(r, &n, placed, ranks[i].node);
+        if (!is_run_again(r, ranks[i].node)) /* those are wanted by another, and stand before it */
+            append(r, &n, placed, ranks[i].node);
     return RT_OK;
 }
 

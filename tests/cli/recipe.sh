@@ -79,6 +79,15 @@ run recipe run small.yaml -o clone
 expect 0 "7 finished (2 of them are run again" "what is missing is run, with what it needs"
 check "and nothing else" test "$(ls $dir/runs | tr '\n' ' ')" = "kd-1 teacher-1 "
 check "the same tables, still" diff results/small/quick/tables.md $dir/tables.md
+mkdir -p order/small/quick
+cp results/small/quick/measured.json order/small/quick
+dir=order/small/quick
+forget kd-1
+forget measure.kd-1
+forget measure.kd-2
+run recipe show small.yaml -o order
+sed -n '/^# finished$/{n;d};s/^retort .*--out=.*runs\/\([^ ]*\).*/\1/p;s/^retort eval .*runs\/\([^ ]*\) .*/eval \1/p' out | tr '\n' ' ' >order.txt
+check "what is run again comes right before the first that wants it" grep -qx 'teacher-1 kd-1 eval kd-1 teacher-2 kd-2 eval kd-2 ' order.txt
 dir=results/small/quick
 
 # A result that could not be stored is not one.
