@@ -1,5 +1,5 @@
 /*
- * v16.h - products of matrices over blocks of 16 channels, for files whose vectors have 8 lanes at most (V_MOST).
+ * v16.h - products of matrices over blocks of 16 channels, whatever the vectors of the file that includes it.
  *
  * A v16 is one register where there are such, elsewhere two or four. The product's rows of 16 stay in registers
  * while its depth goes by: V16_ROWS of them, enough to hide the latency of multiply-adds. With 32 registers of 16 a
@@ -11,10 +11,6 @@
 #define RT_KERN_VEC_V16_H
 
 #include "kern/vec/simd.h"
-
-#if V_W > 8
-#error "v16.h is for vectors of 8: define V_MOST before the first header"
-#endif
 
 #if defined(__AVX512F__)
 
@@ -35,8 +31,9 @@ enum { V16_ROWS = 12, V16_BLOCKS = 2, V16_WIDE_ROWS = 14, V16_LONG_ROWS = 24, V1
     V16_CASE(14, call)                                                                                       \
     V16_CASE(15, call)                                                                                       \
     V16_CASE(16, call)                                                                                       \
-    V16_CASE(17, call) V16_CASE(18, call) V16_CASE(19, call) V16_CASE(20, call) V16_CASE(21, call)           \
-        V16_CASE(22, call) V16_CASE(23, call) V16_CASE(24, call)
+    V16_CASE(17, call)                                                                                       \
+    V16_CASE(18, call) V16_CASE(19, call) V16_CASE(20, call) V16_CASE(21, call) V16_CASE(22, call)           \
+        V16_CASE(23, call) V16_CASE(24, call)
 typedef float v16 __attribute__((vector_size(64)));
 
 RT_INLINE v16 v16_zero(void) {

@@ -20,10 +20,17 @@
  * pass over memory. A single operation is done between a load and the first half of the transform, and, behind
  * whole tiles that nobody sums up, between the transform and the store; whole tiles of dy go without a strip.
  *
- * Data are C8: a vector is one block of channels, or half of one; products take 16 of them (v16.h). Error,
+ * Data are C8: a vector is one block of channels, or half of one, or two of them (vec_wino_wide.c, to the same bits);
+ * products take 16 channels (v16.h). Error,
  * relative to the largest element: some 1e-6 (direct: 3e-7); tests/op/test_wino.c has bounds by shape.
  */
+#ifdef WINO_WIDE
+#define V_MOST 16
+#define WINO_KERN(name) RT_V(rt_k_##name##_wino_wide_f32)
+#else
 #define V_MOST 8
+#define WINO_KERN(name) RT_V(rt_k_##name##_wino_f32)
+#endif
 #include "base/alloc.h"
 #include "kern/vec/v16.h"
 #include "kern/vec/vec_wino_fetch.h"
@@ -104,7 +111,7 @@ static int blocks_at(const geometry *g, int64_t o) {
     return RT_MIN(V16_BLOCKS, (int)((g->dst_p - o) / WINO_BLOCK));
 }
 static bool all_of_16(const geometry *g, int64_t rows) {
-    return V16_LONG_ROWS > V16_ROWS && rows >= V16_LONG_LEAST && g->src_c == WINO_BLOCK &&
+    return V_W == WINO_BLOCK && rows >= V16_LONG_LEAST && g->src_c == WINO_BLOCK &&
            g->src_row == WINO_BLOCK && g->dst_row == WINO_BLOCK;
 }
 static int64_t parts_of(const geometry *g, int64_t rows, int blocks) {
@@ -550,6 +557,10 @@ static bool enough(const rt_problem *p, int64_t rows, int64_t tiles) {
     return p->frozen ? rows * tiles >= MIN_FROZEN_TILES : rows >= MIN_ROWS && rows * tiles >= MIN_TILES;
 }
 
+static bool odd_blocks(int64_t channels) {
+    return (channels + 7) / 8 % 2 != 0;
+}
+
 /* Whether the sizes are ours, whatever the layouts. Few tiles do not pay for the weights, tiles that are mostly
  * outside the image and few channels not for the transforms of the data, and a gradient with very many channels,
  * four times as large here, leaves the caches. */
@@ -563,6 +574,8 @@ static bool worthwhile(const rt_problem *p, const job *j) {
             return false;
     const int64_t *s = x.src->shape.d, *w = x.w->shape.d, *d = x.dst->shape.d;
     if (w[2] != WINO_TAPS || w[3] != WINO_TAPS)
+        return false;
+    if (WINO_PIXEL > WINO_C8 && (odd_blocks(s[1]) || odd_blocks(d[1])))
         return false;
     const int64_t tiles = ((s[2] + WINO_OUT - 1) / WINO_OUT) * ((s[3] + WINO_OUT - 1) / WINO_OUT);
     if (s[1] < MIN_CHANNELS || d[1] < MIN_CHANNELS || !enough(p, s[0], tiles) ||
@@ -662,15 +675,15 @@ static void fused_run(const void *state, const rt_problem *p, void *out, const v
 }
 
 #define REGISTER(name, run_fn)                                                                               \
-    const rt_kern RT_V(rt_k_##name##_wino_f32) = {.impl = "wino",                                            \
-                                                  .supports = supports,                                      \
-                                                  .rule = rule,                                              \
-                                                  .layouts = layouts,                                        \
-                                                  .prepare = prepare,                                        \
-                                                  .release = release,                                        \
-                                                  .sides = true,                                             \
-                                                  .joins = joins,                                            \
-                                                  .run = run_fn};
+    const rt_kern WINO_KERN(name) = {.impl = "wino",                                                         \
+                                     .supports = supports,                                                   \
+                                     .rule = rule,                                                           \
+                                     .layouts = layouts,                                                     \
+                                     .prepare = prepare,                                                     \
+                                     .release = release,                                                     \
+                                     .sides = true,                                                          \
+                                     .joins = joins,                                                         \
+                                     .run = run_fn};
 REGISTER(conv2d, data_run)
 REGISTER(conv2d_bwd_data, data_run)
 REGISTER(conv2d_bwd_weights, weights_run)

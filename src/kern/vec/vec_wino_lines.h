@@ -53,18 +53,24 @@ static geometry geometry_of(const rt_problem *p, const rt_desc *src, const rt_de
 
 /* A strip: `rows` rows of all tiles of a line and a column on either side. */
 static int64_t strip_row(const geometry *g) {
-    return (g->across * WINO_OUT + 2) * 8;
+    return (g->across * WINO_OUT + 2) * WINO_PIXEL;
 }
 static int64_t strip_floats(const geometry *g) {
     return WINO_IN * strip_row(g);
 }
 
-/* What is kept of a group of lines, c channels: the rows of its tiles, [line][block of channels][4][pixels][8]. */
+/* What is kept of a group of lines, c channels: the rows of its tiles, [line][vector of channels][4][pixels]. */
 static int64_t kept_row(const geometry *g) {
-    return g->across * WINO_OUT * 8;
+    return g->across * WINO_OUT * WINO_PIXEL;
 }
 static int64_t kept_at(const geometry *g, int64_t c, int64_t line, int64_t ch) {
-    return (line * ((c + 7) / 8) + ch / 8) * WINO_OUT * kept_row(g) + ch % 8;
+    return (line * ((c + WINO_PIXEL - 1) / WINO_PIXEL) + ch / WINO_PIXEL) * WINO_OUT * kept_row(g) +
+           ch % WINO_PIXEL;
+}
+
+/* Of a pixel in one block of channels and the same in the next. */
+static int64_t blocks_apart(const geometry *g) {
+    return g->h * g->w * WINO_C8;
 }
 
 /* ---- strips ---- */
@@ -99,7 +105,7 @@ static void fill_strip(float *strip, const source *s, const geometry *g, int64_t
             continue;
         }
         const int64_t at = row_at(g, s->c, member, line, ch, y0 + r);
-        wino_load_row(bound, s->steps->n, strip + halo * 8, s->x + at, at, g->w);
+        wino_load_row(bound, s->steps->n, strip + halo * WINO_PIXEL, s->x + at, at, g->w);
     }
 }
 
@@ -108,24 +114,26 @@ static void fill_strip(float *strip, const source *s, const geometry *g, int64_t
 RT_INLINE void columns_of(float *strip, const source *s, const geometry *g, int64_t member, int64_t line,
                           int64_t ch, const wino_bound *bound, float *keep, const bool keeping) {
     const int64_t width = strip_row(g), y0 = line % g->down * WINO_OUT - 1;
-    wino_rows rows;
+    wino_rows rows = {.pixel = WINO_C8};
     for (int r = 0; r < WINO_IN; r++) {
         const bool inside = y0 + r >= 0 && y0 + r < g->h;
         rows.inside[r] = vi_set(inside ? -1 : 0);
         rows.at[r] = row_at(g, s->c, member, line, ch, inside ? y0 + r : 0);
     }
     rows.edge = y0 < 0 || y0 + WINO_IN > g->h;
-    const wino_bound copy = {.kind = WINO_COPY};
+    const wino_bound copy = {.kind = WINO_COPY, .apart = WINO_C8};
     const float *x = s->x;
     if (s->steps->n > 1) {
         for (int r = 0; r < WINO_IN; r++)
-            wino_load_row(bound, s->steps->n, strip + r * width + 8, s->x + rows.at[r], rows.at[r], g->w);
+            wino_load_row(bound, s->steps->n, strip + r * width + WINO_PIXEL, s->x + rows.at[r], rows.at[r],
+                          g->w);
         for (int r = 0; r < WINO_IN; r++)
             rows.at[r] = r * width;
-        x = strip + 8;
+        rows.pixel = WINO_PIXEL;
+        x = strip + WINO_PIXEL;
         bound = &copy;
     }
-    wino_load_columns(bound, strip + 8, width, x, &rows, g->w, keep, kept_row(g), keeping);
+    wino_load_columns(bound, strip + WINO_PIXEL, width, x, &rows, g->w, keep, kept_row(g), keeping);
 }
 
 static void fill_columns(float *strip, const source *s, const geometry *g, int64_t member, int64_t line,
@@ -160,7 +168,7 @@ RT_INLINE void transform(float *v, int64_t padded, float *strip, float *kept, co
             float *keep = which == TO_V || which == TO_Z ? NULL : kept + kept_at(g, s->c, k, ch);
             const float *from = which == KEPT_TO_Z ? keep : strip;
             if (which != KEPT_TO_Z)
-                wino_bind(bound, s->steps, s->in, l.member, ch, s->c);
+                wino_bind(bound, s->steps, s->in, l.member, ch, s->c, blocks_apart(g));
             if (direct) {
                 const int64_t y0 = (l.first + k) % g->down * WINO_OUT;
                 wino_load_gradient(bound, v + ch, padded, position, s->x,
@@ -175,9 +183,9 @@ RT_INLINE void transform(float *v, int64_t padded, float *strip, float *kept, co
                 fill_strip(strip, s, g, l.member, l.first + k, ch, bound, 0);
             for (int64_t tx = 0; tx < g->across; tx++)
                 if (which == TO_Z || which == KEPT_TO_Z)
-                    gradient_tile(v + tx * padded + ch, position, from + tx * WINO_OUT * 8, row);
+                    gradient_tile(v + tx * padded + ch, position, from + tx * WINO_OUT * WINO_PIXEL, row);
                 else
-                    input_tile(v + tx * padded + ch, position, from + tx * WINO_OUT * 8, row);
+                    input_tile(v + tx * padded + ch, position, from + tx * WINO_OUT * WINO_PIXEL, row);
         }
 }
 
@@ -253,6 +261,7 @@ RT_INLINE void store_tiles(const sink *to, const float *m, const geometry *g, in
     const vf a = s->a, b = s->b, c = s->c, zero = v_set(0.0f);
     const float *t = wino_operand(s, at);
     float *y = to->y + at;
+    const int64_t apart = s->apart;
     switch (s->kind) {
 #define STEP(name, value)                                                                                    \
     case name:                                                                                               \
@@ -262,9 +271,9 @@ RT_INLINE void store_tiles(const sink *to, const float *m, const geometry *g, in
             _Pragma("GCC unroll 4") for (int r = 0; r < WINO_OUT; r++) {                                     \
                 wino_output(o, half[r]);                                                                     \
                 _Pragma("GCC unroll 4") for (int j = 0; j < WINO_OUT; j++) {                                 \
-                    const int64_t i = r * row + (tx * WINO_OUT + j) * 8;                                     \
+                    const int64_t i = r * row + (tx * WINO_OUT + j) * WINO_C8;                               \
                     const vf x = o[j];                                                                       \
-                    v_store(y + i, value);                                                                   \
+                    wino_store(y + i, apart, value);                                                         \
                 }                                                                                            \
             }                                                                                                \
         }                                                                                                    \
@@ -285,7 +294,7 @@ RT_INLINE void store_lines(const sink *to, const float *m, float *strip, const g
     memset(to->sums, 0, (size_t)(2 * blocks * 8) * sizeof(float));
     for (int64_t k = 0; k < l.count; k++, m += g->across * g->dst_row)
         for (int64_t ch = 0; ch < blocks * 8; ch += V_W) {
-            wino_bind(bound, to->steps, to->in, l.member, ch, g->dst_c);
+            wino_bind(bound, to->steps, to->in, l.member, ch, g->dst_c, blocks_apart(g));
             if (direct) {
                 const int64_t y0 = (l.first + k) % g->down * WINO_OUT;
                 store_tiles(to, m + ch, g, row_at(g, g->dst_c, l.member, l.first + k, ch, y0), bound,
@@ -293,7 +302,7 @@ RT_INLINE void store_lines(const sink *to, const float *m, float *strip, const g
                 continue;
             }
             for (int64_t tx = 0; tx < g->across; tx++)
-                output_tile(strip + tx * WINO_OUT * 8, row, m + tx * g->dst_row + ch, position);
+                output_tile(strip + tx * WINO_OUT * WINO_PIXEL, row, m + tx * g->dst_row + ch, position);
             if (to->stats == RT_OP_BN_STATS)
                 store_strip(to, strip, g, l.member, l.first + k, ch, bound, WINO_SQUARES);
             else if (to->stats == RT_OP_BN_GSTATS)

@@ -2,7 +2,7 @@
  * vec_wino_steps.h - element-wise operations inside the loads and stores of Winograd's convolutions.
  *
  * What stands before or behind a convolution (batch normalisation, ReLU, a residual, their adjoints) is
- * applied to one row of pixels of one block of 8 channels at a time, while that row passes through the
+ * applied to one row of pixels of one vector of channels at a time, while that row passes through the
  * first-level cache on its way into, or out of, the transforms. x is the running value, t an operand of the
  * same shape, a, b, c numbers per channel:
  */
@@ -21,12 +21,12 @@
     STEP(WINO_SCALE, c *x)                                                                                   \
     STEP(WINO_SHIFT, x + a)                                                                                  \
     STEP(WINO_RELU, v_max(zero, x))                                                                          \
-    STEP(WINO_ADD, x + v_load(t + i))                                                                        \
-    STEP(WINO_SCALE_ADD, v_fma(c, x, v_load(t + i)))                                                         \
-    STEP(WINO_MASK, v_and(v_load(t + i) > zero, x))                                                          \
-    STEP(WINO_AFFINE_MASK, v_and(v_fma(a, v_load(t + i), b) > zero, x))                                      \
-    STEP(WINO_SCALE_AFFINE_MASK, v_and(v_fma(a, v_load(t + i), b) > zero, c * x))                            \
-    STEP(WINO_GRADIENT, v_fma(a, x, v_fma(b, v_load(t + i), c))) /* of batch normalisation */
+    STEP(WINO_ADD, x + wino_load(t + i, apart))                                                              \
+    STEP(WINO_SCALE_ADD, v_fma(c, x, wino_load(t + i, apart)))                                               \
+    STEP(WINO_MASK, v_and(wino_load(t + i, apart) > zero, x))                                                \
+    STEP(WINO_AFFINE_MASK, v_and(v_fma(a, wino_load(t + i, apart), b) > zero, x))                            \
+    STEP(WINO_SCALE_AFFINE_MASK, v_and(v_fma(a, wino_load(t + i, apart), b) > zero, c * x))                  \
+    STEP(WINO_GRADIENT, v_fma(a, x, v_fma(b, wino_load(t + i, apart), c))) /* of batch normalisation */
 
 typedef enum wino_kind {
 #define STEP(kind, value) kind,
@@ -54,14 +54,16 @@ typedef struct wino_steps {
 typedef struct wino_bound {
     wino_kind kind;
     const float *t;
+    int64_t apart; /* of the two blocks of a wide vector, in the operand and where data are read or written */
     vf a, b, c;
 } wino_bound;
 
 RT_INLINE void wino_bind(wino_bound *to, const wino_steps *s, const void *const *in, int64_t group,
-                         int64_t channel, int64_t channels) {
+                         int64_t channel, int64_t channels, int64_t apart) {
     for (int k = 0; k < s->n; k++) {
         const wino_step *step = &s->step[k];
-        to[k] = (wino_bound){.kind = step->kind, .t = step->tensor >= 0 ? in[step->tensor] : NULL};
+        to[k] = (wino_bound){
+            .kind = step->kind, .t = step->tensor >= 0 ? in[step->tensor] : NULL, .apart = apart};
         if (step->table >= 0) {
             const float *table = (const float *)in[step->table] + group * step->group + channel;
             to[k].a = v_load_part(table + step->row[0], channels - channel);
@@ -87,40 +89,47 @@ typedef struct wino_sums {
     const float *x;
 } wino_sums;
 
-RT_INLINE void wino_add(const wino_sum_kind kind, wino_sums *to, int odd, vf y, int64_t i) {
+RT_INLINE void wino_add(const wino_sum_kind kind, wino_sums *to, int odd, vf y, int64_t i, int64_t apart) {
     if (kind == WINO_NO_SUMS)
         return;
     to->s[odd] += y;
-    to->q[odd] = v_fma(y, kind == WINO_SQUARES ? y : v_load(to->x + i) - to->mean, to->q[odd]);
+    to->q[odd] = v_fma(y, kind == WINO_SQUARES ? y : wino_load(to->x + i, apart) - to->mean, to->q[odd]);
 }
 
-/* dst = step of src and its sums, n pixels; t: the operand's first pixel. */
-RT_INLINE void wino_step_row(const wino_bound *s, float *dst, const float *src, const float *t, int64_t n,
-                             wino_sums *sums, const wino_sum_kind kind) {
+/* dst = step of src and its sums, n pixels; t: the operand's first pixel; which of the two are strips. */
+RT_INLINE void wino_step_row(const wino_bound *s, float *dst, const bool to_strip, const float *src,
+                             const bool from_strip, const float *t, int64_t n, wino_sums *sums,
+                             const wino_sum_kind kind) {
     const vf a = s->a, b = s->b, c = s->c, zero = v_set(0.0f);
+    const int64_t apart = s->apart;
+    const int64_t src_pixel = from_strip ? WINO_PIXEL : WINO_C8, dst_pixel = to_strip ? WINO_PIXEL : WINO_C8;
     wino_sums local = kind == WINO_NO_SUMS ? (wino_sums){.x = NULL} : *sums;
     switch (s->kind) {
+#define PIXEL(value, odd)                                                                                    \
+    const vf x = from_strip ? v_load(src) : wino_load(src, apart), y = value;                                \
+    if (to_strip)                                                                                            \
+        v_store(dst, y);                                                                                     \
+    else                                                                                                     \
+        wino_store(dst, apart, y);                                                                           \
+    wino_add(kind, &local, odd, y, i, apart);                                                                \
+    src += src_pixel;                                                                                        \
+    dst += dst_pixel;                                                                                        \
+    i += WINO_C8
 #define STEP(name, value)                                                                                    \
     case name: {                                                                                             \
         int64_t i = 0;                                                                                       \
-        for (; i + 8 < 8 * n; i += 8) {                                                                      \
-            vf x = v_load(src + i), y = value;                                                               \
-            v_store(dst + i, y);                                                                             \
-            wino_add(kind, &local, 0, y, i);                                                                 \
-            i += 8;                                                                                          \
-            x = v_load(src + i), y = value;                                                                  \
-            v_store(dst + i, y);                                                                             \
-            wino_add(kind, &local, 1, y, i);                                                                 \
+        while (i + WINO_C8 < WINO_C8 * n) {                                                                  \
+            { PIXEL(value, 0); }                                                                             \
+            { PIXEL(value, 1); }                                                                             \
         }                                                                                                    \
-        if (i < 8 * n) {                                                                                     \
-            const vf x = v_load(src + i), y = value;                                                         \
-            v_store(dst + i, y);                                                                             \
-            wino_add(kind, &local, 0, y, i);                                                                 \
+        if (i < WINO_C8 * n) {                                                                               \
+            PIXEL(value, 0);                                                                                 \
         }                                                                                                    \
         break;                                                                                               \
     }
         WINO_STEPS(STEP)
 #undef STEP
+#undef PIXEL
     }
     (void)c;
     (void)zero;
@@ -136,12 +145,16 @@ RT_INLINE const float *wino_operand(const wino_bound *s, int64_t at) {
 static inline void wino_load_row(const wino_bound *s, int steps, float *dst, const float *src, int64_t at,
                                  int64_t n) {
     for (int k = 0; k < steps; k++)
-        wino_step_row(&s[k], dst, k == 0 ? src : dst, wino_operand(&s[k], at), n, NULL, WINO_NO_SUMS);
+        if (k == 0 && WINO_PIXEL > WINO_C8)
+            wino_step_row(&s[k], dst, true, src, false, wino_operand(&s[k], at), n, NULL, WINO_NO_SUMS);
+        else
+            wino_step_row(&s[k], dst, true, k == 0 ? src : dst, true, wino_operand(&s[k], at), n, NULL,
+                          WINO_NO_SUMS);
 }
 
-/* Six rows, where they begin; those outside the image are zero. */
+/* Six rows, where they begin, of pixels of so many floats; those outside the image are zero. */
 typedef struct wino_rows {
-    int64_t at[WINO_IN];
+    int64_t at[WINO_IN], pixel;
     vi inside[WINO_IN];
     bool edge; /* there are such */
 } wino_rows;
@@ -152,6 +165,7 @@ RT_INLINE void wino_load_columns(const wino_bound *s, float *dst, int64_t width,
                                  const wino_rows *rows, int64_t n, float *keep, int64_t distance,
                                  const bool keeping) {
     const vf a = s->a, b = s->b, c = s->c, zero = v_set(0.0f);
+    const int64_t apart = s->apart, pixel = WINO_PIXEL > WINO_C8 ? rows->pixel : WINO_C8;
     const float *row[WINO_IN], *operand[WINO_IN];
     for (int r = 0; r < WINO_IN; r++) {
         row[r] = src + rows->at[r];
@@ -159,19 +173,19 @@ RT_INLINE void wino_load_columns(const wino_bound *s, float *dst, int64_t width,
     }
     switch (s->kind) {
 #define COLUMN(value, part)                                                                                  \
-    for (int64_t i = 0; i < 8 * n; i += 8) {                                                                 \
+    for (int64_t i = 0, o = 0; o < WINO_PIXEL * n; i += pixel, o += WINO_PIXEL) {                            \
         vf d[WINO_IN], y[WINO_IN];                                                                           \
         _Pragma("GCC unroll 6") for (int r = 0; r < WINO_IN; r++) {                                          \
-            const vf x = v_load(row[r] + i);                                                                 \
+            const vf x = wino_load(row[r] + i, apart);                                                       \
             const float *t = operand[r];                                                                     \
             (void)t;                                                                                         \
             d[r] = part(value);                                                                              \
         }                                                                                                    \
         if (keeping)                                                                                         \
             _Pragma("GCC unroll 4") for (int r = 0; r < WINO_OUT; r++)                                       \
-                v_store(keep + r * distance + i, d[r + 1]);                                                  \
+                v_store(keep + r * distance + o, d[r + 1]);                                                  \
         wino_input(y, d);                                                                                    \
-        _Pragma("GCC unroll 6") for (int r = 0; r < WINO_IN; r++) v_store(dst + r * width + i, y[r]);        \
+        _Pragma("GCC unroll 6") for (int r = 0; r < WINO_IN; r++) v_store(dst + r * width + o, y[r]);        \
     }
 #define ALL(value) value
 #define INSIDE(value) v_and(rows->inside[r], value)
@@ -197,6 +211,7 @@ RT_INLINE void wino_load_columns(const wino_bound *s, float *dst, int64_t width,
 RT_INLINE void wino_load_gradient(const wino_bound *s, float *z, int64_t padded, const int64_t position,
                                   const float *src, int64_t at, int64_t row, int64_t tiles) {
     const vf a = s->a, b = s->b, c = s->c, zero = v_set(0.0f);
+    const int64_t apart = s->apart;
     const float *y = src + at, *t = wino_operand(s, at);
     switch (s->kind) {
 #define STEP(name, value)                                                                                    \
@@ -206,8 +221,8 @@ RT_INLINE void wino_load_gradient(const wino_bound *s, float *z, int64_t padded,
             _Pragma("GCC unroll 4") for (int j = 0; j < WINO_OUT; j++) {                                     \
                 vf d[WINO_OUT];                                                                              \
                 _Pragma("GCC unroll 4") for (int r = 0; r < WINO_OUT; r++) {                                 \
-                    const int64_t i = r * row + (tx * WINO_OUT + j) * 8;                                     \
-                    const vf x = v_load(y + i);                                                              \
+                    const int64_t i = r * row + (tx * WINO_OUT + j) * WINO_C8;                               \
+                    const vf x = wino_load(y + i, apart);                                                    \
                     d[r] = value;                                                                            \
                 }                                                                                            \
                 gradient_column(half, j, d);                                                                 \
@@ -227,8 +242,8 @@ RT_INLINE void wino_load_gradient(const wino_bound *s, float *z, int64_t padded,
 RT_INLINE void wino_store_row(const wino_bound *s, int steps, float *dst, float *src, int64_t at, int64_t n,
                               wino_sums *sums, const wino_sum_kind kind) {
     for (int k = 0; k < steps - 1; k++)
-        wino_step_row(&s[k], src, src, wino_operand(&s[k], at), n, NULL, WINO_NO_SUMS);
-    wino_step_row(&s[steps - 1], dst, src, wino_operand(&s[steps - 1], at), n, sums, kind);
+        wino_step_row(&s[k], src, true, src, true, wino_operand(&s[k], at), n, NULL, WINO_NO_SUMS);
+    wino_step_row(&s[steps - 1], dst, false, src, true, wino_operand(&s[steps - 1], at), n, sums, kind);
 }
 
 /* Two steps that are one: `next` behind a scale, or a scale behind something. */

@@ -20,7 +20,7 @@ RT_INLINE void input_tile(float *v, int64_t position, const float *strip, int64_
         vf d[WINO_IN], t[WINO_IN];
 #pragma GCC unroll 6
         for (int j = 0; j < WINO_IN; j++)
-            d[j] = v_load(strip + i * row + j * 8);
+            d[j] = v_load(strip + i * row + j * WINO_PIXEL);
         wino_input(t, d);
 #pragma GCC unroll 6
         for (int j = 0; j < WINO_IN; j++)
@@ -54,7 +54,7 @@ RT_INLINE void gradient_tile(float *z, int64_t position, const float *strip, int
         vf a[WINO_OUT];
 #pragma GCC unroll 4
         for (int i = 0; i < WINO_OUT; i++)
-            a[i] = v_load(strip + i * row + j * 8);
+            a[i] = v_load(strip + i * row + j * WINO_PIXEL);
         gradient_column(half, j, a);
     }
     gradient_rows(z, position, half);
@@ -84,8 +84,30 @@ RT_INLINE void output_tile(float *strip, int64_t row, const float *m, int64_t po
         wino_output(t, half[i]);
 #pragma GCC unroll 4
         for (int j = 0; j < WINO_OUT; j++)
-            v_store(strip + i * row + j * 8, t[j]);
+            v_store(strip + i * row + j * WINO_PIXEL, t[j]);
     }
+}
+
+/* taps[k] of a vector of filters to their places, `filter` floats apart; of the first n. */
+RT_INLINE void store_taps(float *dw, int64_t filter, vf *taps, int64_t n) {
+    float last[V_W];
+    v_store(last, taps[8]);
+#pragma GCC unroll 2
+    for (int k = 0; k < 8; k += V_W)
+        v_transpose(&taps[k]); /* now V_W taps of one channel each */
+#pragma GCC unroll 16
+    for (int l = 0; l < V_W; l++)
+        if (l < n) {
+            float *to = dw + l * filter;
+            if (V_W > 9) {
+                v_store_n(to, taps[l], 9);
+                continue;
+            }
+#pragma GCC unroll 2
+            for (int k = 0; k < 8; k += V_W)
+                v_store(to + k, taps[k + l]);
+            to[8] = last[l];
+        }
 }
 
 /* dw (o, I, 3, 3) of dU [36][i][16 o] for `count` channels o and src channels i, a vector of o at a time. */
@@ -94,8 +116,7 @@ RT_INLINE void gradient_taps(float *dw, int64_t I, const float *du, const int64_
     for (int64_t o = 0; o < count; o += V_W)
         for (int64_t i = 0; i < src; i++) {
             const float *u = du + i * WINO_BLOCK + o;
-            vf half[WINO_TAPS][WINO_IN], taps[9];
-            float last[V_W];
+            vf half[WINO_TAPS][WINO_IN], taps[V_W > 9 ? V_W : 9] = {{0}};
 #pragma GCC unroll 6
             for (int b = 0; b < WINO_IN; b++) {
                 vf a[WINO_IN], t[WINO_TAPS];
@@ -110,19 +131,7 @@ RT_INLINE void gradient_taps(float *dw, int64_t I, const float *du, const int64_
 #pragma GCC unroll 3
             for (int k = 0; k < WINO_TAPS; k++)
                 wino_taps_adjoint(&taps[k * WINO_TAPS], half[k]);
-            v_store(last, taps[8]);
-#pragma GCC unroll 2
-            for (int k = 0; k < 8; k += V_W)
-                v_transpose(&taps[k]); /* now V_W taps of one channel each */
-#pragma GCC unroll 8
-            for (int l = 0; l < V_W; l++)
-                if (l < count - o) {
-                    float *to = dw + ((o + l) * I + i) * 9;
-#pragma GCC unroll 2
-                    for (int k = 0; k < 8; k += V_W)
-                        v_store(to + k, taps[k + l]);
-                    to[8] = last[l];
-                }
+            store_taps(dw + o * I * 9 + i * 9, I * 9, taps, count - o);
         }
 }
 

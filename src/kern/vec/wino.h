@@ -17,6 +17,28 @@
 
 enum { WINO_IN = 6, WINO_OUT = 4, WINO_TAPS = 3, WINO_POS = 36, WINO_BLOCK = 16 };
 
+/* A pixel of the data, which are C8, has 8 floats in a row: a vector of 8 channels, or two of 4. A vector of 16 is a
+ * pixel of two neighbouring blocks, `apart` floats from one to the other. Where data pass through memory of ours
+ * (strips, rows that are kept) the channels of a vector are together: there a pixel has WINO_PIXEL floats. */
+enum { WINO_C8 = 8, WINO_PIXEL = V_W > WINO_C8 ? V_W : WINO_C8 };
+RT_INLINE vf wino_load(const float *p, int64_t apart) {
+#if V_W > 8
+    return (vf)_mm512_insertf32x8(_mm512_castps256_ps512(_mm256_loadu_ps(p)), _mm256_loadu_ps(p + apart), 1);
+#else
+    (void)apart;
+    return v_load(p);
+#endif
+}
+RT_INLINE void wino_store(float *p, int64_t apart, vf x) {
+#if V_W > 8
+    _mm256_storeu_ps(p, _mm512_castps512_ps256((__m512)x));
+    _mm256_storeu_ps(p + apart, _mm512_extractf32x8_ps((__m512)x, 1));
+#else
+    (void)apart;
+    v_store(p, x);
+#endif
+}
+
 RT_INLINE void wino_input(vf t[6], const vf d[6]) { /* B' */
     const vf four = v_set(4.0f), minus_four = v_set(-4.0f), minus_five = v_set(-5.0f), two = v_set(2.0f);
     const vf a = v_fma(minus_four, d[2], d[4]), b = v_fma(minus_four, d[1], d[3]);
