@@ -68,8 +68,8 @@ static const op_dims op_dims_list[] = {
     {1, 5, 16, 0, 0}, {1, 2, 17, 0, 0},  {3, 5, 64, 0, 0}, {3, 2, 17, 0, 0}, {1, 1, 1, 1, 1},
     {1, 2, 3, 2, 3},  {2, 2, 3, 2, 2},   {1, 2, 3, 5, 4},  {1, 1, 8, 9, 9},  {3, 2, 16, 3, 3},
     {1, 5, 17, 4, 7}, {1, 32, 7, 1, 2},  {3, 2, 24, 6, 5}, {1, 2, 64, 8, 8}, {1, 2, 33, 1, 1},
-    {3, 5, 8, 2, 1},  {1, 2, 100, 0, 0}, {2, 9, 17, 3, 3}, {2, 9, 17, 9, 7}, /* enough tiles for Winograd, and an even number of blocks */
-    {2, 9, 12, 9, 7},
+    {3, 5, 8, 2, 1},  {1, 2, 100, 0, 0}, {2, 9, 17, 3, 3}, {2, 9, 17, 9, 7}, /* enough tiles for Winograd */
+    {2, 9, 12, 9, 7}, /* and an even number of blocks */
 };
 
 /* Channel counts on, just below and just above whole blocks of 8 and 16, and half blocks that sum up to whole ones

@@ -102,7 +102,8 @@ RT_INLINE v16 v16_fma(float a, v16 x, v16 y) { /* a x + y */
 
 #endif
 
-/* `count` rows in equal parts of at most `most`: call(n), a body for each n of the cases, with `at` the first row of n. */
+/* `count` rows in equal parts of at most `most`: call(n), a body for each n of the cases, with `at` the first row of
+ * n. */
 #define V16_PARTS_OF(count, most) (((count) + (most)-1) / (most))
 #define V16_CASE(n, call)                                                                                    \
     case n:                                                                                                  \
