@@ -59,6 +59,12 @@ static bool is_run_again(const rt_recipe *r, int node) {
     return r->nodes[node].job.done && r->nodes[node].job.wanted;
 }
 
+/* A finished evaluation of a run that is made again; it stands behind that. */
+static bool follows(const rt_recipe *r, int node) {
+    const rt_recipe_node *n = &r->nodes[node];
+    return !n->job.wanted && n->measures >= 0 && is_run_again(r, n->measures);
+}
+
 /* What it reads comes first; that is never deeper than there are stages. */
 static void append(rt_recipe *r, int *n, bool *placed, int node) {
     if (placed[node])
@@ -68,6 +74,9 @@ static void append(rt_recipe *r, int *n, bool *placed, int node) {
         if (r->nodes[node].job.wanted || !is_run_again(r, r->nodes[node].needs[i]))
             append(r, n, placed, r->nodes[node].needs[i]);
     r->order[(*n)++] = node;
+    for (int i = 0; i < r->count && is_run_again(r, node); i++)
+        if (r->nodes[i].measures == node && follows(r, i))
+            append(r, n, placed, i);
 }
 
 static rt_status find_order(rt_recipe *r) {
@@ -84,7 +93,7 @@ static rt_status find_order(rt_recipe *r) {
         set_turns(r, loop, ranks);
     qsort(ranks, (size_t)r->count, sizeof *ranks, compare_ranks);
     for (int i = 0; i < r->count; i++)
-        if (!is_run_again(r, ranks[i].node)) /* those are wanted by another, and stand before it */
+        if (!is_run_again(r, ranks[i].node) && !follows(r, ranks[i].node)) /* another brings those along */
             append(r, &n, placed, ranks[i].node);
     return RT_OK;
 }
