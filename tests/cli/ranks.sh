@@ -9,12 +9,13 @@ plugins=$(dirname "$RETORT")
 long=${LONG:-}
 libraries=""
 for l in openmpi mpich; do
-    if [ -e "$plugins/libretort-mpi-$l.so" ] && command -v "mpirun.$l" >/dev/null; then libraries="$libraries $l"; fi
+    if ! [ -e "$plugins/libretort-mpi-$l.so" ]; then
+        echo "skipped: built without $l"
+    elif have "mpirun.$l"; then
+        libraries="$libraries $l"
+    fi
 done
-if [ -z "$libraries" ]; then
-    echo "skipped: no MPI, neither Open MPI nor MPICH"
-    finish
-fi
+[ -n "$libraries" ] || finish
 set -- $libraries
 first=$1
 other=${2:-$1}

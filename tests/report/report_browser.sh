@@ -3,12 +3,7 @@
 # no plot is blank, cells of tables are the numbers of metrics.json, tables sort, nothing is wider than the window. Nothing may be logged as an error.
 . "$(dirname "$0")/../cli/tap.inc"
 runs=$RT_SOURCE_DIR/tests/report/runs
-if ! command -v chromium >/dev/null; then
-    [ -z "${RT_REQUIRE_SHARED:-}" ]
-    ok $? "Chromium is there"
-    echo "skipped: no chromium"
-    finish
-fi
+have chromium || finish
 
 evil='x<img src=q onerror=alert(1)>'
 mkdir "$evil"
