@@ -59,13 +59,8 @@ static bool is_run_again(const rt_recipe *r, int node) {
     return r->nodes[node].job.done && r->nodes[node].job.wanted;
 }
 
-/* A finished evaluation of a run that is made again; it stands behind that. */
-static bool follows(const rt_recipe *r, int node) {
-    const rt_recipe_node *n = &r->nodes[node];
-    return !n->job.wanted && n->measures >= 0 && is_run_again(r, n->measures);
-}
-
-/* What it reads comes first; that is never deeper than there are stages. */
+/* What it reads comes first; that is never deeper than there are stages. What is finished does not wait for a run that
+ * is made again, and evaluations of that stand behind it. */
 static void append(rt_recipe *r, int *n, bool *placed, int node) {
     if (placed[node])
         return;
@@ -75,7 +70,7 @@ static void append(rt_recipe *r, int *n, bool *placed, int node) {
             append(r, n, placed, r->nodes[node].needs[i]);
     r->order[(*n)++] = node;
     for (int i = 0; i < r->count && is_run_again(r, node); i++)
-        if (r->nodes[i].measures == node && follows(r, i))
+        if (r->nodes[i].measures == node)
             append(r, n, placed, i);
 }
 
@@ -92,9 +87,13 @@ static rt_status find_order(rt_recipe *r) {
     if (*loop)
         set_turns(r, loop, ranks);
     qsort(ranks, (size_t)r->count, sizeof *ranks, compare_ranks);
-    for (int i = 0; i < r->count; i++)
-        if (!is_run_again(r, ranks[i].node) && !follows(r, ranks[i].node)) /* another brings those along */
+    for (int i = 0; i < r->count;
+         i++) { /* what is made again is brought along by another, its evaluations by it */
+        const rt_recipe_node *node = &r->nodes[ranks[i].node];
+        if (!is_run_again(r, ranks[i].node) &&
+            (node->job.wanted || node->measures < 0 || !is_run_again(r, node->measures)))
             append(r, &n, placed, ranks[i].node);
+    }
     return RT_OK;
 }
 
