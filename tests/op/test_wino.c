@@ -200,8 +200,7 @@ static void drop_values(fused *f) {
         rt_free(f->value[i]);
 }
 
-/* The same problem in single precision and the layouts the kernel asks for. */
-/* A problem in the layouts that kernel k wants, with its data. */
+/* A problem in single precision, in the layouts that kernel k wants, with its data. */
 typedef struct laid {
     rt_problem p;
     rt_desc in[MAX_IN];

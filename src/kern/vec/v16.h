@@ -4,8 +4,8 @@
  * A v16 is one register where there are such, elsewhere two or four. The product's rows of 16 stay in registers
  * while its depth goes by: V16_ROWS of them, enough to hide the latency of multiply-adds. With 32 registers of 16 a
  * product has rows of V16_BLOCKS such blocks, V16_WIDE_ROWS of them, so that a number of the left matrix is loaded for
- * two multiply-adds; where there is one block only, and all distances are constants, V16_LONG_ROWS of it, and at least
- * V16_LONG_LEAST, so that equal parts of them need no body below.
+ * two multiply-adds; where there is one block only, and all distances are constants, V16_LONG_ROWS of it. Equal parts of
+ * V16_ROWS or more have no fewer than V16_ROWS, so that those need no body of fewer.
  */
 #ifndef RT_KERN_VEC_V16_H
 #define RT_KERN_VEC_V16_H
@@ -14,7 +14,7 @@
 
 #if defined(__AVX512F__)
 
-enum { V16_ROWS = 12, V16_BLOCKS = 2, V16_WIDE_ROWS = 14, V16_LONG_ROWS = 24, V16_LONG_LEAST = 12 };
+enum { V16_ROWS = 12, V16_BLOCKS = 2, V16_WIDE_ROWS = 14, V16_LONG_ROWS = 24 };
 #define V16_CASES(call)                                                                                      \
     V16_CASE(1, call)                                                                                        \
     V16_CASE(2, call)                                                                                        \
@@ -32,8 +32,9 @@ enum { V16_ROWS = 12, V16_BLOCKS = 2, V16_WIDE_ROWS = 14, V16_LONG_ROWS = 24, V1
     V16_CASE(15, call)                                                                                       \
     V16_CASE(16, call)                                                                                       \
     V16_CASE(17, call)                                                                                       \
-    V16_CASE(18, call) V16_CASE(19, call) V16_CASE(20, call) V16_CASE(21, call) V16_CASE(22, call)           \
-        V16_CASE(23, call) V16_CASE(24, call)
+    V16_CASE(18, call)                                                                                       \
+    V16_CASE(19, call)                                                                                       \
+    V16_CASE(20, call) V16_CASE(21, call) V16_CASE(22, call) V16_CASE(23, call) V16_CASE(24, call)
 typedef float v16 __attribute__((vector_size(64)));
 
 RT_INLINE v16 v16_zero(void) {
@@ -59,12 +60,12 @@ RT_INLINE v16 v16_fma(float a, v16 x, v16 y) { /* a x + y */
 #else
 
 #if V_W == 8 || defined(__aarch64__) /* which has 32 registers of 4 */
-enum { V16_ROWS = 6, V16_BLOCKS = 1, V16_WIDE_ROWS = 6, V16_LONG_ROWS = 6, V16_LONG_LEAST = 6 };
+enum { V16_ROWS = 6, V16_BLOCKS = 1, V16_WIDE_ROWS = 6, V16_LONG_ROWS = 6 };
 #define V16_CASES(call)                                                                                      \
     V16_CASE(1, call)                                                                                        \
     V16_CASE(2, call) V16_CASE(3, call) V16_CASE(4, call) V16_CASE(5, call) V16_CASE(6, call)
 #else
-enum { V16_ROWS = 3, V16_BLOCKS = 1, V16_WIDE_ROWS = 3, V16_LONG_ROWS = 3, V16_LONG_LEAST = 3 };
+enum { V16_ROWS = 3, V16_BLOCKS = 1, V16_WIDE_ROWS = 3, V16_LONG_ROWS = 3 };
 #define V16_CASES(call) V16_CASE(1, call) V16_CASE(2, call) V16_CASE(3, call)
 #endif
 #define V16_WIDE_CASES V16_CASES

@@ -21,8 +21,8 @@
  * whole tiles that nobody sums up, between the transform and the store; whole tiles of dy go without a strip.
  *
  * Data are C8: a vector is one block of channels, or half of one, or two of them (vec_wino_wide.c, to the same bits);
- * products take 16 channels (v16.h). Error,
- * relative to the largest element: some 1e-6 (direct: 3e-7); tests/op/test_wino.c has bounds by shape.
+ * products take 16 channels (v16.h). Error, relative to the largest element: some 1e-6 (direct: 3e-7);
+ * tests/op/test_wino.c has bounds by shape.
  */
 #ifdef WINO_WIDE
 #define V_MOST 16
@@ -111,8 +111,8 @@ static int blocks_at(const geometry *g, int64_t o) {
     return RT_MIN(V16_BLOCKS, (int)((g->dst_p - o) / WINO_BLOCK));
 }
 static bool all_of_16(const geometry *g, int64_t rows) {
-    return V_W == WINO_BLOCK && rows >= V16_LONG_LEAST && g->src_c == WINO_BLOCK &&
-           g->src_row == WINO_BLOCK && g->dst_row == WINO_BLOCK;
+    return V_W == WINO_BLOCK && rows >= V16_ROWS && g->src_c == WINO_BLOCK && g->src_row == WINO_BLOCK &&
+           g->dst_row == WINO_BLOCK;
 }
 static int64_t parts_of(const geometry *g, int64_t rows, int blocks) {
     return V16_PARTS_OF(rows, blocks > 1 ? V16_WIDE_ROWS : all_of_16(g, rows) ? V16_LONG_ROWS : V16_ROWS);

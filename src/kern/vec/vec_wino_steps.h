@@ -144,12 +144,9 @@ RT_INLINE const float *wino_operand(const wino_bound *s, int64_t at) {
 /* dst = all steps of src; at: where this row begins in the operands. There is at least one step: wino_seal. */
 static inline void wino_load_row(const wino_bound *s, int steps, float *dst, const float *src, int64_t at,
                                  int64_t n) {
-    for (int k = 0; k < steps; k++)
-        if (k == 0 && WINO_PIXEL > WINO_C8)
-            wino_step_row(&s[k], dst, true, src, false, wino_operand(&s[k], at), n, NULL, WINO_NO_SUMS);
-        else
-            wino_step_row(&s[k], dst, true, k == 0 ? src : dst, true, wino_operand(&s[k], at), n, NULL,
-                          WINO_NO_SUMS);
+    wino_step_row(&s[0], dst, true, src, false, wino_operand(&s[0], at), n, NULL, WINO_NO_SUMS);
+    for (int k = 1; k < steps; k++)
+        wino_step_row(&s[k], dst, true, dst, true, wino_operand(&s[k], at), n, NULL, WINO_NO_SUMS);
 }
 
 /* Six rows, where they begin, of pixels of so many floats; those outside the image are zero. */
