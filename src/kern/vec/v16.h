@@ -4,8 +4,8 @@
  * A v16 is one register where there are such, elsewhere two or four. The product's rows of 16 stay in registers
  * while its depth goes by: V16_ROWS of them, enough to hide the latency of multiply-adds. With 32 registers of 16 a
  * product has rows of V16_BLOCKS such blocks, V16_WIDE_ROWS of them, so that a number of the left matrix is loaded for
- * two multiply-adds; where there is one block only, and all distances are constants, V16_LONG_ROWS of it. Equal parts of
- * V16_ROWS or more have no fewer than V16_ROWS, so that those need no body of fewer.
+ * two multiply-adds; where there is one block only, and all distances are constants, V16_LONG_ROWS of it. Parts of
+ * V16_ROWS rows or more have no fewer than V16_ROWS themselves, so that no body of fewer is needed there.
  */
 #ifndef RT_KERN_VEC_V16_H
 #define RT_KERN_VEC_V16_H
