@@ -166,6 +166,7 @@ static rt_status print_json(const layers *l) {
     rt_json_i64(&j, "batch", k->batch);
     rt_json_i64(&j, "members", l->what->members);
     rt_json_str(&j, "student", k->student ? k->student : "single");
+    cli_json_cpu(&j);
     rt_json_i64(&j, "threads", 1);
     rt_json_i64(&j, "slices", rt_plan_slices(l->plan));
     rt_json_f64(&j, "step_seconds", l->seconds);

@@ -108,6 +108,7 @@ rt_status cli_print(rt_str *text) RT_MUST_CHECK; /* writes and empties it */
 void cli_json_begin(rt_cli *c, rt_json *j);      /* an object with "retort", in c->out */
 rt_status cli_json_end(rt_cli *c, rt_json *j) RT_MUST_CHECK; /* adds "seconds", ends and prints it */
 void cli_json_shape(rt_json *j, const char *key, const rt_shape *s);
+void cli_json_cpu(rt_json *j); /* "cpu": beside figures of speed */
 
 enum { CLI_TABLE_COLUMNS = 16 };
 typedef struct cli_table {

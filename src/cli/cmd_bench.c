@@ -388,6 +388,7 @@ static rt_status print_json(const bench *b) {
     rt_json_str(&j, "student", rt_student_spec(b->student));
     rt_json_str(&j, "objective", k->objective);
     rt_json_str(&j, "perturb", k->perturb ? k->perturb : "none");
+    cli_json_cpu(&j);
     rt_json_i64(&j, "threads", rt_pool_workers(b->pool));
     rt_json_i64(&j, "ranks", rt_dist_size());
     rt_json_i64(&j, "parameters", rt_params_trainable(b->params));

@@ -13,6 +13,7 @@
 #include "base/timer.h"
 #include "cli/cli.h"
 #include "dist/dist.h"
+#include "kern/kern.h"
 #include "model/run.h"
 #include "recipe/recipe.h"
 #include <math.h>
@@ -259,12 +260,15 @@ static rt_status run(rt_cli *c) {
     RT_TRY(open_recipe(c, &r));
     runner w = {.cli = c, .recipe = r};
     rt_dist_let_idle(true); /* students are often smaller than their teachers are many */
+    char cpu[RT_CPU_NAME];
+    rt_cpu_name(cpu, sizeof cpu);
     rt_recipe_hooks hooks = {.run = run_job,
                              .spread = rt_dist_spread,
                              .at_once = rt_dist_size(),
                              .progress = show_place,
                              .user = &w,
-                             .stop = cli_stop()};
+                             .stop = cli_stop(),
+                             .cpu = cpu};
     int done, again;
     count(r, &done, &again);
     const bool all = done == rt_recipe_jobs(r) && again == 0;

@@ -108,12 +108,11 @@ static void say_alarm(const char *line) {
 
 /* One of several that a launcher started: all of one version, on processors that compute alike. */
 static rt_status join_ranks(rt_cli *c) {
-    static const char *const isa[] = {"none", "plain", "avx2", "avx512"};
     RT_TRY(rt_dist_start(c->config.rank_timeout, say_alarm, cli_signals_stop));
     if (rt_dist_size() < 2)
         return RT_OK;
     RT_TRY(rt_dist_same(RT_VERSION, RT_E_USAGE, "retort", "all ranks must run the same version"));
-    RT_TRY(rt_dist_same(isa[rt_cpu_isa()], RT_E_USAGE, "the instruction set",
+    RT_TRY(rt_dist_same(rt_isa_name(rt_cpu_isa()), RT_E_USAGE, "the instruction set",
                         "ranks of different processors round differently; lower the others with RETORT_ISA"));
     RT_FAIL_IF(!c->verb->ranks, RT_E_USAGE, "retort %s works on one rank; a launcher started %d",
                c->verb->name, rt_dist_size());

@@ -7,6 +7,7 @@
 #include "base/timer.h"
 #include "cli/cli.h"
 #include "dist/dist.h"
+#include "kern/kern.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -97,6 +98,12 @@ rt_status cli_json_end(rt_cli *c, rt_json *j) {
     rt_json_object_end(j);
     rt_str_append_char(&c->out, '\n');
     return cli_print(&c->out);
+}
+
+void cli_json_cpu(rt_json *j) {
+    char name[RT_CPU_NAME];
+    rt_cpu_name(name, sizeof name);
+    rt_json_str(j, "cpu", name);
 }
 
 void cli_json_shape(rt_json *j, const char *key, const rt_shape *s) {

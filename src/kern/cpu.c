@@ -1,5 +1,5 @@
 /*
- * cpu.c - which instruction set the kernels may use.
+ * cpu.c - which instruction set the kernels may use, and what the processor is called.
  *
  * AVX2 means AVX2 and FMA; AVX512 means F, DQ, BW and VL, what the vector files are compiled for. Asked once;
  * RETORT_ISA can only lower the answer, so that a slow path can be tested on a fast machine but never the
@@ -10,8 +10,12 @@
 #include "kern/kern.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <cpuid.h>
+#endif
 
 static rt_isa detect(void) {
 #if defined(__x86_64__) && defined(__GNUC__)
@@ -70,4 +74,48 @@ rt_isa rt_cpu_isa(void) {
         atomic_store_explicit(&known, k, memory_order_relaxed);
     }
     return (rt_isa)(k - 1);
+}
+
+/* ---- its name ---- */
+
+#if defined(__x86_64__) && defined(__GNUC__)
+/* What the maker calls it, and the numbers that tell apart what is called alike: virtual machines hide the model. */
+static void brand(char *out, size_t size) {
+    unsigned int r[12] = {0}, a, b, c, d;
+    char text[sizeof r + 1] = "";
+    if (__get_cpuid_max(0x80000000u, NULL) >= 0x80000004u) {
+        for (unsigned int i = 0; i < 3; i++)
+            __get_cpuid(0x80000002u + i, &r[4 * i], &r[4 * i + 1], &r[4 * i + 2], &r[4 * i + 3]);
+        memcpy(text, r, sizeof r);
+    }
+    const char *name = text + strspn(text, " ");
+    size_t n = strlen(name);
+    while (n > 0 && name[n - 1] == ' ')
+        n--;
+    if (!__get_cpuid(1, &a, &b, &c, &d))
+        a = 0;
+    const unsigned int base = a >> 8 & 15, family = base + (base == 15 ? a >> 20 & 255 : 0),
+                       model = (a >> 4 & 15) + (base == 6 || base == 15 ? a >> 12 & 240 : 0);
+    snprintf(out, size, "%.*s (family %u, model %u)", (int)n, name, family, model);
+}
+#else
+static void brand(char *out, size_t size) {
+    snprintf(out, size, "another processor than x86-64");
+}
+#endif
+
+const char *rt_isa_name(rt_isa isa) {
+    for (int i = 0; i < RT_COUNT(NAMES); i++)
+        if (NAMES[i].isa == isa)
+            return NAMES[i].name;
+    return "?";
+}
+
+void rt_cpu_name(char *out, size_t size) {
+    char name[RT_CPU_NAME];
+    brand(name, sizeof name);
+    for (char *c = name; *c; c++) /* it goes into files of lines, and tables */
+        if ((unsigned char)*c < ' ' || (unsigned char)*c > '~' || strchr("\"\\|", *c))
+            *c = '?';
+    snprintf(out, size, "%s, %s", name, rt_isa_name(rt_cpu_isa()));
 }

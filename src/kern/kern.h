@@ -77,6 +77,10 @@ typedef enum rt_isa { RT_ISA_NONE, RT_ISA_PLAIN, RT_ISA_AVX2, RT_ISA_AVX512 } rt
 rt_isa rt_cpu_isa(void);
 rt_status
 rt_cpu_check(void) RT_MUST_CHECK; /* fails if RETORT_ISA is none of these, which else changes nothing */
+const char *rt_isa_name(rt_isa isa); /* as RETORT_ISA has it */
+/* "AMD EPYC (family 26, model 2), avx512": to be noted beside figures. */
+enum { RT_CPU_NAME = 96 }; /* bytes that hold any */
+void rt_cpu_name(char *out, size_t size);
 
 /* Which families of kernels may be chosen; 0 in a mask bit forbids. The reference is always allowed. */
 enum { RT_KERN_VEC = 1, RT_KERN_ONEDNN = 2, RT_KERN_ALL = 3 };

@@ -206,7 +206,7 @@ static rt_status run_command(void *user, int64_t piece) {
     RT_FAIL_IF(w->hooks->stop && *w->hooks->stop, RT_E_INTERRUPTED, "interrupted before %s", j->name);
     RT_TRY(begun(w->r, j, &resume));
     RT_TRY(w->hooks->run(w->hooks->user, j, resume));
-    return rt_measured_mark(w->r, i, rt_time_now() - now);
+    return rt_measured_mark(w->r, i, rt_time_now() - now, w->hooks->cpu);
 }
 
 /* Is all that it reads there? */

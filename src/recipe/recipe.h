@@ -70,6 +70,7 @@ typedef struct rt_recipe_hooks {
     void (*progress)(void *user, int job, double seconds, double seconds_left);
     void *user;
     const volatile sig_atomic_t *stop;
+    const char *cpu; /* noted beside what this process measures; NULL: nothing */
 } rt_recipe_hooks;
 /* Refused before anything is run if data are missing. Results are written after every command. */
 rt_status rt_recipe_run(rt_recipe *r, const rt_recipe_hooks *hooks) RT_MUST_CHECK;

@@ -31,7 +31,8 @@ typedef struct rt_recipe_node {
     int measures;     /* the command whose run it evaluates; -1: none */
     double turn;      /* those of lower ones are run first, where the recipe says `order` */
     bool here;        /* its run, or whatever it makes, is in this directory */
-    double seconds;   /* it took */
+    double seconds;   /* it took, */
+    const char *cpu;  /* on this processor; NULL: not noted */
     rt_jdoc *metrics; /* what it measured; NULL: nothing yet */
 } rt_recipe_node;
 
@@ -69,7 +70,7 @@ rt_status rt_recipe_find_data(rt_recipe *r) RT_MUST_CHECK;
 /* recipe_measured.c: what commands measured, from measured.json and from runs that are here. */
 rt_status rt_measured_load(rt_recipe *r) RT_MUST_CHECK;
 /* A command has just finished: a mark in done/, by the process that ran it; then, by all, what it measured. */
-rt_status rt_measured_mark(rt_recipe *r, int command, double seconds) RT_MUST_CHECK;
+rt_status rt_measured_mark(rt_recipe *r, int command, double seconds, const char *cpu) RT_MUST_CHECK;
 rt_status rt_measured_add(rt_recipe *r, int command) RT_MUST_CHECK;
 rt_status rt_measured_write(const rt_recipe *r) RT_MUST_CHECK;
 /* What is at `path` in what the run of a command came to; false: not measured yet. The value may be null. */

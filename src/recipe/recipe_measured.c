@@ -4,7 +4,7 @@
  * Runs are large and stay on the machine that made them; their numbers are small. <dir>/measured.json has them,
  * one line per finished command, sorted by name:
  *
- *     "measure.kd-1": {"key": "...", "seconds": 12.5, "metrics": {"flops": 254, "sets": {"test": {"nll": ...}}}}
+ *     "measure.kd-1": {"key": "...", "seconds": 12.5, "cpu": "...", "metrics": {"flops": 254, "sets": {...}}}
  *
  * `metrics` of a command that makes a run is its metrics.json without the evaluation, of an evaluation the
  * evaluation alone; without texts, curves and pictures, what is per type of corruption, and lists of more than 32;
@@ -133,13 +133,24 @@ static rt_status mark_path(const rt_recipe *r, const char *job, char **out) {
     return st;
 }
 
-static void take_line(rt_recipe_node *n, rt_jval line, rt_status *st) {
+static rt_status set_cpu(rt_recipe *r, rt_recipe_node *n, const char *cpu, size_t len) {
+    char *copy = NULL;
+    if (len > 0) {
+        RT_TRY(rt_arena_alloc(&r->arena, &copy, len + 1));
+        memcpy(copy, cpu, len);
+    }
+    n->cpu = copy;
+    return RT_OK;
+}
+
+static rt_status take_line(rt_recipe *r, rt_recipe_node *n, rt_jval line) {
+    const char *cpu = rt_jval_text(line, "cpu");
     if (strcmp(rt_jval_text(line, "key"), n->job.key) != 0)
-        return;
+        return RT_OK;
     n->job.done = true;
     rt_jval_f64(rt_jval_get(line, "seconds"), &n->seconds);
-    if (rt_jval_get(line, "metrics"))
-        *st = set_metrics(n, rt_jval_get(line, "metrics"), "");
+    RT_TRY(set_cpu(r, n, cpu, strlen(cpu)));
+    return rt_jval_get(line, "metrics") ? set_metrics(n, rt_jval_get(line, "metrics"), "") : RT_OK;
 }
 
 static rt_status load_lines(rt_recipe *r, bool *there) {
@@ -153,12 +164,12 @@ static rt_status load_lines(rt_recipe *r, bool *there) {
     rt_status st = read_json(r->dir, "measured.json", &doc);
     rt_jval commands = rt_jval_get(rt_jdoc_root(doc), "commands");
     for (int i = 0; st == RT_OK && i < r->count; i++)
-        take_line(&r->nodes[i], rt_jval_get(commands, r->nodes[i].job.name), &st);
+        st = take_line(r, &r->nodes[i], rt_jval_get(commands, r->nodes[i].job.name));
     rt_jdoc_destroy(&doc);
     return st;
 }
 
-/* Is this command's mark here, and what it made? */
+/* Is this command's mark, "KEY SECONDS CPU", here, and what it made? */
 static rt_status read_mark(rt_recipe *r, rt_recipe_node *n) {
     char *path;
     uint8_t *text = NULL;
@@ -169,9 +180,11 @@ static rt_status read_mark(rt_recipe *r, rt_recipe_node *n) {
         st = rt_file_read(path, 4096, &text, &size);
     n->here = st == RT_OK && size > KEY_CHARS && memcmp(text, n->job.key, KEY_CHARS) == 0 &&
               (!n->job.dir || rt_dir_exists(n->job.dir));
-    if (n->here && !n->job.done) {
-        const char *seconds = (const char *)text + KEY_CHARS + 1;
-        rt_parse_f64(seconds, strcspn(seconds, "\n"), false, &n->seconds);
+    if (n->here) {
+        const char *seconds = (const char *)text + KEY_CHARS + 1, *cpu = seconds + strcspn(seconds, " \n");
+        rt_parse_f64(seconds, (size_t)(cpu - seconds), false, &n->seconds);
+        cpu += strspn(cpu, " ");
+        st = set_cpu(r, n, cpu, strcspn(cpu, "\n"));
     }
     rt_free(text);
     rt_free(path);
@@ -208,7 +221,7 @@ static rt_status write_mark(const rt_recipe *r, const rt_recipe_node *n) {
     rt_str text;
     rt_str_init(&text);
     rt_format_f64(number, n->seconds);
-    rt_str_appendf(&text, "%s %s\n", n->job.key, number);
+    rt_str_appendf(&text, "%s %s%s%s\n", n->job.key, number, n->cpu ? " " : "", n->cpu ? n->cpu : "");
     rt_status st = rt_str_status(&text);
     if (st == RT_OK)
         st = mark_path(r, n->job.name, &path);
@@ -219,11 +232,11 @@ static rt_status write_mark(const rt_recipe *r, const rt_recipe_node *n) {
     return st;
 }
 
-rt_status rt_measured_mark(rt_recipe *r, int command, double seconds) {
+rt_status rt_measured_mark(rt_recipe *r, int command, double seconds, const char *cpu) {
     rt_recipe_node *n = &r->nodes[command];
     RT_TRY(read_run(r, n)); /* a result that was not stored is none */
-    if (!n->job.done)
-        n->seconds = round(seconds * 1000) / 1000;
+    n->seconds = round(seconds * 1000) / 1000;
+    RT_TRY(set_cpu(r, n, cpu ? cpu : "", cpu ? strlen(cpu) : 0));
     return write_mark(r, n);
 }
 
@@ -250,6 +263,8 @@ static void write_line(rt_str *out, const rt_recipe_node *n) {
     rt_json_object_begin(&j, NULL);
     rt_json_str(&j, "key", n->job.key);
     rt_json_f64(&j, "seconds", n->seconds);
+    if (n->cpu)
+        rt_json_str(&j, "cpu", n->cpu);
     if (n->metrics)
         keep(&j, "metrics", rt_jdoc_root(n->metrics), 0);
     rt_json_object_end(&j);

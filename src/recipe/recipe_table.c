@@ -249,17 +249,62 @@ static bool has_paper(rt_jval tables) {
     return false;
 }
 
+/* How many commands a processor ran; NULL: the processors that were not noted. */
+static int commands_on(const rt_recipe *r, const char *cpu) {
+    int n = 0;
+    for (int i = 0; i < r->count; i++) {
+        const char *other = r->nodes[i].cpu;
+        n += r->nodes[i].job.done && (cpu && other ? strcmp(cpu, other) == 0 : cpu == other);
+    }
+    return n;
+}
+
+/* The next node whose processor no node before it has, from `at` on; r->count: none. */
+static int next_cpu(const rt_recipe *r, int at) {
+    for (; at < r->count; at++) {
+        const char *cpu = r->nodes[at].cpu;
+        bool before = !r->nodes[at].job.done || !cpu;
+        for (int i = 0; i < at && !before; i++)
+            before = r->nodes[i].job.done && r->nodes[i].cpu && strcmp(r->nodes[i].cpu, cpu) == 0;
+        if (!before)
+            break;
+    }
+    return at;
+}
+
+static void json_cpus(rt_json *j, const rt_recipe *r) {
+    rt_json_object_begin(j, "processors");
+    for (int i = next_cpu(r, 0); i < r->count; i = next_cpu(r, i + 1))
+        rt_json_i64(j, r->nodes[i].cpu, commands_on(r, r->nodes[i].cpu));
+    rt_json_object_end(j);
+}
+
+static void text_cpus(rt_str *out, const rt_recipe *r) {
+    const int not_noted = commands_on(r, NULL);
+    int first = next_cpu(r, 0);
+    if (first == r->count) {
+        rt_str_append(out, " on the machine these numbers are from");
+        return;
+    }
+    for (int i = first; i < r->count; i = next_cpu(r, i + 1))
+        rt_str_appendf(out, "%s%d on %s", i == first ? " (commands: " : "; ", commands_on(r, r->nodes[i].cpu),
+                       r->nodes[i].cpu);
+    if (not_noted > 0)
+        rt_str_appendf(out, "; %d on processors that were not noted", not_noted);
+    rt_str_append_char(out, ')');
+}
+
 static void text_intro(rt_str *out, const rt_recipe *r, double seconds) {
     rt_jval tables = rt_jval_get(r->root, "tables");
     const char *scale =
         rt_jval_text(r->kept ? rt_jdoc_root(r->kept) : r->scale, "about"); /* as it was measured */
     rt_str_appendf(out, "## %s\n\n%s\n\n", rt_recipe_title(r), rt_jval_text(r->root, "about"));
+    rt_str_appendf(out, "Source: %s. Scale `%s`: %s Command: `retort recipe run %s --scale %s`, %.0f minutes",
+                   rt_jval_text(r->root, "source"), r->scale_name, scale, r->name, r->scale_name,
+                   ceil(seconds / 60));
+    text_cpus(out, r);
     rt_str_appendf(
-        out,
-        "Source: %s. Scale `%s`: %s Command: `retort recipe run %s --scale %s`, %.0f minutes on the machine "
-        "these "
-        "numbers are from. Cells: mean ± deviation over runs%s.",
-        rt_jval_text(r->root, "source"), r->scale_name, scale, r->name, r->scale_name, ceil(seconds / 60),
+        out, ". Cells: mean ± deviation over runs%s.",
         !has_paper(tables) ? ""
         : rt_recipe_only_orderings(r)
             ? "; in parentheses the paper's, from settings so much larger that only orderings can be compared"
@@ -309,6 +354,7 @@ rt_status rt_recipe_results(const rt_recipe *r, rt_str *json, rt_str *markdown) 
     rt_json_str(&j, "about", rt_jval_text(r->kept ? rt_jdoc_root(r->kept) : r->scale, "about"));
     write_stages(r, &j, &seconds);
     rt_json_f64(&j, "seconds", round(seconds));
+    json_cpus(&j, r);
     text_intro(markdown, r, seconds);
     rt_json_object_begin(&j, "tables");
     for (int64_t i = 0; i < rt_jval_len(tables); i++) {

@@ -48,6 +48,9 @@ check "a table of no run at this scale is left out, and its claims" sh -c 'grep 
 run recipe run small.yaml --progress none -o quietly
 check "no progress if none is wanted" sh -c '! grep -q "^\[1/8\]" err && grep -q "^| ensemble" out'
 
+check "every command is noted with its processor" test "$(grep -cE '"seconds": ?[0-9.]+, ?"cpu": ?"[^"]+, (none|plain|avx2|avx512)"' $dir/measured.json)" -eq 8
+tr '\n' ' ' <$dir/tables.md >joined
+check "and the tables say which" grep -qE ' minutes \(commands: 8 on [^;]*, (none|plain|avx2|avx512)\)\. Cells' joined
 cp -r results before
 run recipe run small.yaml
 expect 0 "8 finished" "again: everything is finished"
@@ -74,6 +77,11 @@ expect 0 "8 commands, 8 finished;" "what is committed need not be run again"
 check "not a single run is there" sh -c '! test -e clone/small/quick/runs'
 check "and its tables are the same" diff $dir/tables.md clone/small/quick/tables.md
 dir=clone/small/quick
+sed -i '/^"measure.kd-2"/s/"cpu":"[^"]*",//; /^"kd-2"/s/"cpu":"[^"]*"/"cpu":"an abacus"/' $dir/measured.json
+run recipe tables small.yaml -o clone
+tr '\n' ' ' <out >joined
+check "several processors, and one that was not noted, are told apart" grep -qE ' minutes \(commands: 6 on [^;]*; 1 on an abacus; 1 on processors that were not noted\)\.' joined
+cp results/small/quick/measured.json $dir
 forget measure.kd-1
 run recipe run small.yaml -o clone
 expect 0 "7 finished (2 of them are run again" "what is missing is run, with what it needs"

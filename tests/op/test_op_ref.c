@@ -227,6 +227,21 @@ static void test_isa(void **state) {
     assert_true(rt_cpu_isa() <= avx512);
 }
 
+/* Every file of figures has it on one line. */
+static void test_cpu_name(void **state) {
+    (void)state;
+    char name[RT_CPU_NAME], small[8];
+    rt_cpu_name(name, sizeof name);
+    const size_t n = strlen(name);
+    const char *isa = rt_isa_name(rt_cpu_isa()), *end = name + n - strlen(isa);
+    assert_in_range(n, strlen(isa) + 8, sizeof name - 1);
+    assert_string_equal(end, isa);
+    assert_memory_equal(end - 2, ", ", 2);
+    assert_null(strpbrk(name, "\n\t\"\\"));
+    rt_cpu_name(small, sizeof small);
+    assert_memory_equal(small, name, sizeof small - 1);
+}
+
 /* ---- reorder: there and back is the identity, padding is zero ---- */
 
 static void test_reorder(void **state) {
@@ -618,12 +633,19 @@ static void test_all_run(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_isa),      cmocka_unit_test(test_chain),
-        cmocka_unit_test(test_random),   cmocka_unit_test(test_qp_simplex),
-        cmocka_unit_test(test_examples), cmocka_unit_test(test_eltwise),
-        cmocka_unit_test(test_dropout),  cmocka_unit_test(test_reorder),
-        cmocka_unit_test(test_sinkhorn), cmocka_unit_test(test_sinkhorn_unrolled),
-        cmocka_unit_test(test_adjoints), cmocka_unit_test(test_conv_adjoints),
+        cmocka_unit_test(test_isa),
+        cmocka_unit_test(test_cpu_name),
+        cmocka_unit_test(test_chain),
+        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_qp_simplex),
+        cmocka_unit_test(test_examples),
+        cmocka_unit_test(test_eltwise),
+        cmocka_unit_test(test_dropout),
+        cmocka_unit_test(test_reorder),
+        cmocka_unit_test(test_sinkhorn),
+        cmocka_unit_test(test_sinkhorn_unrolled),
+        cmocka_unit_test(test_adjoints),
+        cmocka_unit_test(test_conv_adjoints),
         cmocka_unit_test(test_all_run),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
