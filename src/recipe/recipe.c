@@ -135,28 +135,39 @@ const rt_recipe_job *rt_recipe_job_get(const rt_recipe *r, int i) {
     return &r->nodes[r->order[i]].job;
 }
 
-/* Unfinished under this very key: the marker of an earlier beginning says so. */
+/* Key and words of a command. Words may differ under one key: where data and results are is not in it. */
+static rt_status marker_of(const rt_recipe_job *j, rt_str *text) {
+    rt_str_append(text, j->key);
+    for (int i = 0; i < j->argc; i++)
+        rt_str_appendf(text, "\n%s", j->argv[i]);
+    return rt_str_status(text);
+}
+
+/* Unfinished, and begun by these very words: the marker of that beginning says so. */
 static rt_status begun(rt_recipe *r, const rt_recipe_job *j, bool *same) {
     char *path = NULL, *dir = NULL;
-    uint8_t *text = NULL;
+    uint8_t *was = NULL;
     size_t n = 0;
-    rt_str name;
+    rt_str name, text;
     rt_str_init(&name);
+    rt_str_init(&text);
     rt_str_appendf(&name, "done/%s.begun", j->name);
     rt_status st;
     *same = false;
+    RT_TRY_GOTO(marker_of(j, &text));
     RT_TRY_GOTO(rt_path_join(&dir, r->dir, "done"));
     RT_TRY_GOTO(rt_dir_make(dir));
     RT_TRY_GOTO(rt_str_status(&name));
     RT_TRY_GOTO(rt_path_join(&path, r->dir, rt_str_text(&name)));
     if (rt_file_exists(path)) {
-        RT_TRY_GOTO(rt_file_read(path, 4096, &text, &n));
-        *same = n >= 64 && memcmp(text, j->key, 64) == 0;
+        RT_TRY_GOTO(rt_file_read(path, RECIPE_MAX_BYTES, &was, &n));
+        *same = n == text.len && memcmp(was, rt_str_text(&text), n) == 0;
     }
-    st = *same ? RT_OK : rt_file_write_atomic(path, j->key, 64);
+    st = *same ? RT_OK : rt_file_write_text(path, &text);
 done:
+    rt_str_deinit(&text);
     rt_str_deinit(&name);
-    rt_free(text);
+    rt_free(was);
     rt_free(path);
     rt_free(dir);
     return st;

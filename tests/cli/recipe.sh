@@ -98,6 +98,24 @@ sed -n '/^# finished$/{n;d};s/^retort .*--out=.*runs\/\([^ ]*\).*/\1/p;s/^retort
 check "what is run again comes right before the first that wants it" grep -qx 'teacher-1 kd-1 eval kd-1 teacher-2 kd-2 eval kd-2 ' order.txt
 dir=results/small/quick
 
+# Data may move between two beginnings: what was begun with them elsewhere is begun anew.
+sed 's/data: "spiral:n=200"/data: "csv:${data}\/a.csv"/' small.yaml >moved.yaml
+mkdir -p here
+"$RETORT" data spiral:n=200 --out here/a.csv >/dev/null 2>&1
+dir=results/moved/quick
+run recipe run moved.yaml --data-dir here
+expect 0 "" "a recipe of a file runs"
+cp $dir/tables.md moved.md
+mv here there
+rm $dir/done/kd-2 $dir/done/measure.kd-2
+forget kd-2
+forget measure.kd-2
+last_line_without_comma
+run recipe run moved.yaml --data-dir there
+expect 0 "6 finished;" "continues with data that have moved"
+check "and ends with the same tables" diff moved.md $dir/tables.md
+dir=results/small/quick
+
 # A result that could not be stored is not one.
 forget measure.kd-2
 last_line_without_comma
