@@ -6,14 +6,19 @@
  * The prefix is a whole cache line so that the block keeps its alignment; it lets rt_free account for the
  * bytes without being told. Counters are atomic because workers may allocate; they are statistics and order
  * nothing.
+ *
+ * Blocks of LARGE bytes or more begin at a page of HUGE and ask the system for such pages, as far as they are filled
+ * whole: transforms store to 36 places at once, and would wait for the addresses of small pages (training of wrn:16,1
+ * by two threads is a tenth faster).
  */
 #include "base/alloc.h"
 #include "base/size.h"
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-enum { ALIGN = 64, PREFIX = 64 };
+enum { ALIGN = 64, PREFIX = 64, HUGE = 2 << 20, LARGE = 2 * HUGE };
 
 static atomic_uint_fast64_t max_bytes;
 static atomic_uint_fast64_t live_blocks, live_bytes, peak_bytes, total_calls;
@@ -29,6 +34,21 @@ static void count_up(size_t bytes) {
         ;
 }
 
+/* A block of `total` bytes with its prefix; NULL: none is to be had. */
+static unsigned char *take(size_t total) {
+    const size_t align = total < LARGE ? ALIGN : HUGE;
+    size_t rounded;
+    /* No object is larger than PTRDIFF_MAX; sanitizers' allocators end the process when asked for one. */
+    if (!rt_size_align_up(total, align, &rounded) || rounded > PTRDIFF_MAX)
+        return NULL;
+    unsigned char *p = aligned_alloc(align, rounded);
+#ifdef MADV_HUGEPAGE
+    if (p && align == HUGE) /* a wish: without it all is the same, but slower */
+        (void)madvise(p, total / HUGE * HUGE, MADV_HUGEPAGE);
+#endif
+    return p;
+}
+
 rt_status rt_alloc(void *out_pp, size_t bytes) {
     void **out = out_pp;
     *out = NULL;
@@ -42,10 +62,8 @@ rt_status rt_alloc(void *out_pp, size_t bytes) {
                (unsigned long long)live, (unsigned long long)limit);
     size_t total;
     unsigned char *p = NULL;
-    /* No object is larger than PTRDIFF_MAX; sanitizers' allocators end the process when asked for one. */
-    if (allowed && rt_size_add(bytes, PREFIX, &total) && rt_size_align_up(total, ALIGN, &total) &&
-        total <= PTRDIFF_MAX)
-        p = aligned_alloc(ALIGN, total);
+    if (allowed && rt_size_add(bytes, PREFIX, &total))
+        p = take(total);
     RT_FAIL_IF(!p, RT_E_MEMORY, "out of memory: %zu bytes wanted", bytes);
     memcpy(p, &bytes, sizeof bytes);
     count_up(bytes);
