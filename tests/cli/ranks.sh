@@ -291,9 +291,16 @@ fault() {
     v=$(victim "$2" 2)
     start=$(date +%s)
     [ -z "$v" ] || kill -"$3" "$v"
+    while kill -0 $job 2>/dev/null && [ -n "$(victim "$2" 1)" ]; do sleep 0.1; done
+    took=$(($(date +%s) - start))
+    # Once all ranks are gone, Open MPI's launcher may wait for itself for ever (in PMIx_server_finalize, seen once).
+    for _ in $(seq 200); do
+        kill -0 $job 2>/dev/null || break
+        sleep 0.1
+    done
+    pkill -KILL -P $job 2>/dev/null
     wait $job
     rc=$?
-    took=$(($(date +%s) - start))
 }
 for l in $libraries; do
     fault "$l" "usr1-$l" USR1
