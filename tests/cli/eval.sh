@@ -9,7 +9,7 @@ few="--bootstrap 20"
 has() {
     file=$1
     shift
-    if command -v python3 >/dev/null; then
+    if have python3; then
         python3 - "$file" "$@" <<'END'
 import json, sys
 tree = json.load(open(sys.argv[1]), parse_constant=lambda c: 1 / 0)

@@ -25,7 +25,7 @@ ranks() {
     library=$1
     n=$2
     shift 2
-    timeout 300 "mpirun.$library" -n "$n" "$RETORT" "$@" >out 2>err </dev/null
+    timeout -k 10 300 "mpirun.$library" -n "$n" "$RETORT" "$@" >out 2>err </dev/null
     rc=$?
 }
 
@@ -34,7 +34,7 @@ cp "$plugins/tests/test_dist" .
 for l in $libraries; do
     ln -sf "$plugins/libretort-mpi-$l.so" .
     for n in 2 3 ${long:+4 5 7}; do
-        timeout 100 "mpirun.$l" -n "$n" ./test_dist >out 2>err
+        timeout -k 10 100 "mpirun.$l" -n "$n" ./test_dist >out 2>err
         rc=$?
         ok $rc "exchanges among $n ranks of $l"
     done
@@ -235,7 +235,7 @@ for n in 2 4 ${long:+3 7}; do
     check "the same tables and models" same_recipe "recipe.$n"
 done
 for s in USR1 KILL; do
-    timeout 100 "mpirun.$first" -n 3 "$RETORT" recipe run pair.yaml --out "recipe.$s" -q -j 1 >out 2>err </dev/null &
+    timeout -k 10 100 "mpirun.$first" -n 3 "$RETORT" recipe run pair.yaml --out "recipe.$s" -q -j 1 >out 2>err </dev/null &
     job=$!
     both=1
     for _ in $(seq 200); do
@@ -278,9 +278,9 @@ run $slow "$epochs" --out slow.one
 fault() {
     # shellcheck disable=SC2086
     if [ -d "$2" ]; then
-        timeout 120 "mpirun.$1" ${4:-} -n 3 "$RETORT" train -q -j 1 --rank-timeout 2 --resume --out "$2" >out 2>err </dev/null &
+        timeout -k 10 120 "mpirun.$1" ${4:-} -n 3 "$RETORT" train -q -j 1 --rank-timeout 2 --resume --out "$2" >out 2>err </dev/null &
     else
-        timeout 120 "mpirun.$1" ${4:-} -n 3 "$RETORT" $slow "$epochs" --out "$2" >out 2>err </dev/null &
+        timeout -k 10 120 "mpirun.$1" ${4:-} -n 3 "$RETORT" $slow "$epochs" --out "$2" >out 2>err </dev/null &
     fi
     job=$!
     for _ in $(seq 100); do
@@ -333,7 +333,7 @@ done
 # a rank that never comes
 start=$(date +%s)
 # shellcheck disable=SC2086
-timeout 120 "mpirun.$other" -n 1 "$RETORT" $slow "$epochs" --out never : -n 1 sh -c 'kill -STOP $$' >out 2>err </dev/null
+timeout -k 10 120 "mpirun.$other" -n 1 "$RETORT" $slow "$epochs" --out never : -n 1 sh -c 'kill -STOP $$' >out 2>err </dev/null
 took=$(($(date +%s) - start))
 check "a rank that never joins ends the job in time ($took s)" test "$took" -le 45
 check "that is said" grep -q "waits for the others to join" err
@@ -356,24 +356,24 @@ for l in $libraries; do
     bad 2 "finished run" "a finished run is not touched ($l)"
     sed "s/$("$RETORT" --version | sed -n '1s/[^0-9]*\([0-9.]*\).*/\1/p' | sed 's/\./\\./g')/9.9.9/g" "$RETORT" >other-version
     chmod +x other-version
-    timeout 60 "mpirun.$l" -n 1 "$RETORT" $train_mlp --out v : -n 1 "$work/other-version" $train_mlp --out v >out 2>err
+    timeout -k 10 60 "mpirun.$l" -n 1 "$RETORT" $train_mlp --out v : -n 1 "$work/other-version" $train_mlp --out v >out 2>err
     rc=$?
     bad 2 "same version" "two versions ($l)"
-    timeout 60 "mpirun.$l" -n 1 "$RETORT" $train_mlp --out v : -n 1 "$RETORT" $train_mlp --out v --lr 0.7 >out 2>err
+    timeout -k 10 60 "mpirun.$l" -n 1 "$RETORT" $train_mlp --out v : -n 1 "$RETORT" $train_mlp --out v --lr 0.7 >out 2>err
     rc=$?
     bad 2 "the configuration" "two configurations ($l)"
-    timeout 60 "mpirun.$l" -n 1 env RETORT_ISA=plain "$RETORT" $train_mlp --out v : -n 1 "$RETORT" $train_mlp --out v >out 2>err
+    timeout -k 10 60 "mpirun.$l" -n 1 env RETORT_ISA=plain "$RETORT" $train_mlp --out v : -n 1 "$RETORT" $train_mlp --out v >out 2>err
     rc=$?
     if [ "$rc" -ne 0 ] || grep -q avx /proc/cpuinfo; then bad 2 "instruction set" "two instruction sets ($l)"; fi
     mkdir -p a b
     printf 'x,y\n1,a\n2,b\n3,a\n4,b\n5,a\n6,b\n7,a\n8,b\n' >a/t.csv
     printf 'x,y\n1,a\n2,b\n3,a\n4,b\n5,a\n6,b\n7,a\n8,a\n' >b/t.csv
     csv="train --data csv:t.csv --arch mlp:4 --members 2 --epochs 1 -q"
-    timeout 60 "mpirun.$l" -n 1 sh -c "cd a; exec '$RETORT' $csv --out '$work/d'" : -n 1 sh -c "cd b; exec '$RETORT' $csv --out '$work/d'" >out 2>err
+    timeout -k 10 60 "mpirun.$l" -n 1 sh -c "cd a; exec '$RETORT' $csv --out '$work/d'" : -n 1 sh -c "cd b; exec '$RETORT' $csv --out '$work/d'" >out 2>err
     rc=$?
     bad 3 "same data" "two data sets ($l)"
     cp a/t.csv b/t.csv
-    timeout 60 "mpirun.$l" -n 1 sh -c "cd a; exec '$RETORT' $csv --out run" : -n 1 sh -c "cd b; exec '$RETORT' $csv --out run" >out 2>err
+    timeout -k 10 60 "mpirun.$l" -n 1 sh -c "cd a; exec '$RETORT' $csv --out run" : -n 1 sh -c "cd b; exec '$RETORT' $csv --out run" >out 2>err
     rc=$?
     bad 2 "file system" "no shared file system ($l)"
     check "the second rank wrote nothing" test ! -e b/run

@@ -22,7 +22,9 @@ check "its students: rate 1e-3, 90 epochs, a cycle of 60" grep -qE -- '--lr=0.00
 run recipe show small.yaml
 check "show prints a command for every combination" test "$(grep -c '^retort ' out)" -eq 8
 run recipe show small.yaml --json
-check "as JSON, too" sh -c 'python3 -c "import json; d = json.load(open(\"out\")); assert len(d[\"commands\"]) == 8 and d[\"commands\"][0][\"words\"][0] == \"train\" and not d[\"commands\"][0][\"finished\"]" || ! command -v python3'
+if have python3; then
+    check "as JSON, too" python3 -c 'import json; d = json.load(open("out")); assert len(d["commands"]) == 8 and d["commands"][0]["words"][0] == "train" and not d["commands"][0]["finished"]'
+fi
 run recipe show small.yaml --scale small
 check "a stage like another has its loops and flags, and its own" grep -q '^retort distill --teacher=results/small/small/runs/teacher-1 --data=spiral:n=200 --arch=mlp:12 --epochs=1 --seed=1 --method=ae-kd --out=results/small/small/runs/extra-1$' out
 run recipe run small.yaml
