@@ -8,8 +8,8 @@
  * nothing.
  *
  * Blocks of LARGE bytes or more begin at a page of HUGE and ask the system for such pages, as far as they are filled
- * whole: transforms store to 36 places at once, and would wait for the addresses of small pages (training of wrn:16,1
- * by two threads is a tenth faster).
+ * whole: transforms that store to 36 places at once likely wait for the addresses of small pages (training of wrn:16,1
+ * by two threads is a tenth faster with large ones).
  */
 #include "base/alloc.h"
 #include "base/size.h"
