@@ -12,6 +12,7 @@
 #include "base/file.h"
 #include "base/timer.h"
 #include "cli/cli.h"
+#include "data/data.h"
 #include "dist/dist.h"
 #include "kern/kern.h"
 #include "model/run.h"
@@ -192,43 +193,89 @@ static rt_status how_to_start(const rt_recipe_job *job, bool resume, const char 
     return RT_OK;
 }
 
+/* A command as the program reads it. */
+typedef struct command {
+    rt_cli cli;
+    char **words, threads[32];
+} command;
+
+/* start: --resume, --force or NULL. end_command follows, whatever comes of it. */
+static rt_status begin_command(command *c, const runner *w, const rt_recipe_job *job, const char *start) {
+    bool help;
+    int n = 0;
+    *c = (command){.cli = {.started = rt_time_now(), .verb = cli_verb_find(job->verb)}};
+    RT_FAIL_IF(!c->cli.verb, RT_E_INPUT, "no verb '%s'", job->verb);
+    RT_TRY(rt_config_init(&c->cli.config));
+    RT_TRY(rt_calloc(&c->words, (size_t)job->argc + 4, sizeof *c->words));
+    for (; n < job->argc; n++)
+        c->words[n] = (char *)job->argv[n];
+    snprintf(c->threads, sizeof c->threads, "--threads=%lld", (long long)w->cli->config.threads);
+    c->words[n++] = c->threads;
+    c->words[n++] = "--quiet";
+    if (start)
+        c->words[n++] = (char *)start;
+    return cli_parse(&c->cli, n, c->words, &help);
+}
+
+static void end_command(command *c) {
+    rt_free(c->words);
+    rt_free(c->cli.args);
+    rt_str_deinit(&c->cli.out);
+    rt_config_deinit(&c->cli.config);
+}
+
+/* Sets of foreign rows, NAME=SPEC and a line break between two. What is wrong with that form, their verb says. */
+static rt_status check_foreign(const char *list) {
+    rt_status st = RT_OK;
+    char *text = rt_strdup(list), *next;
+    if (!text)
+        return RT_E_MEMORY;
+    for (char *item = text; item && st == RT_OK; item = next) {
+        const char *equals;
+        if ((next = strchr(item, '\n')))
+            *next++ = 0;
+        if ((equals = strchr(item, '=')))
+            st = rt_source_there(equals + 1);
+    }
+    rt_free(text);
+    return st;
+}
+
+static rt_status check_job(void *user, const rt_recipe_job *job) {
+    command c;
+    const rt_config *o = &c.cli.config;
+    rt_status st = begin_command(&c, user, job, NULL);
+    if (st == RT_OK && o->data)
+        st = rt_source_there(o->data);
+    if (st == RT_OK && o->aux)
+        st = rt_source_there(o->aux);
+    if (st == RT_OK && o->ood)
+        st = check_foreign(o->ood);
+    end_command(&c);
+    return st == RT_OK ? st : rt_error_prefix(st, "%s", job->name);
+}
+
 static rt_status run_job(void *user, const rt_recipe_job *job, bool resume) {
     runner *w = user;
-    rt_cli c = {.started = rt_time_now(), .verb = cli_verb_find(job->verb)};
+    command c;
     const char *start;
-    char threads[32], **words = NULL;
-    bool help;
-    RT_FAIL_IF(!c.verb, RT_E_INPUT, "%s: no verb '%s'", job->name, job->verb);
     int as_first = resume; /* others may have seen the mark that rank 0 has just made */
     RT_TRY(rt_dist_lead(RT_OK, &as_first));
     RT_TRY(how_to_start(job, as_first != 0, &start));
-    RT_TRY(rt_config_init(&c.config));
     rt_status st;
-    RT_TRY_GOTO(rt_calloc(&words, (size_t)job->argc + 4, sizeof *words));
-    int n = 0;
-    for (; n < job->argc; n++)
-        words[n] = (char *)job->argv[n];
-    snprintf(threads, sizeof threads, "--threads=%lld", (long long)w->cli->config.threads);
-    words[n++] = threads;
-    words[n++] = "--quiet";
-    if (start)
-        words[n++] = (char *)start;
-    RT_TRY_GOTO(cli_parse(&c, n, words, &help));
-    cli_term_init(&c.term, &c.config);
-    c.term.progress = w->cli->term.progress;
+    RT_TRY_GOTO(begin_command(&c, w, job, start));
+    cli_term_init(&c.cli.term, &c.cli.config);
+    c.cli.term.progress = w->cli->term.progress;
     cli_mute(true);
     RT_TRY_GOTO(rt_dist_barrier(rt_dist_all())); /* no rank still reads what is there */
-    st = c.verb->run(&c);
+    st = c.cli.verb->run(&c.cli);
     if (st == RT_OK)
         st = rt_dist_barrier(rt_dist_all()); /* what was written can be read */
     cli_mute(false);
-    cli_term_close(&c.term);
+    cli_term_close(&c.cli.term);
 done:
     cli_term_init(&w->cli->term, &w->cli->config); /* messages of the library come here again */
-    rt_free(words);
-    rt_free(c.args);
-    rt_str_deinit(&c.out);
-    rt_config_deinit(&c.config);
+    end_command(&c);
     return st == RT_OK || st == RT_E_INTERRUPTED ? st : rt_error_prefix(st, "%s", job->name);
 }
 
@@ -262,7 +309,8 @@ static rt_status run(rt_cli *c) {
     rt_dist_let_idle(true); /* students are often smaller than their teachers are many */
     char cpu[RT_CPU_NAME];
     rt_cpu_name(cpu, sizeof cpu);
-    rt_recipe_hooks hooks = {.run = run_job,
+    rt_recipe_hooks hooks = {.check = check_job,
+                             .run = run_job,
                              .spread = rt_dist_spread,
                              .at_once = rt_dist_size(),
                              .progress = show_place,

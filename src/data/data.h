@@ -66,6 +66,8 @@ typedef struct rt_data_options {
     const rt_data_like *like; /* for a model, or NULL; used while opening only */
 } rt_data_options;
 rt_status rt_dataset_open(rt_dataset **out, const char *spec, rt_data_options o) RT_MUST_CHECK;
+/* Refuses a SPEC of no known kind, and one whose files are not there; what is in them is not looked at, nor are patterns. */
+rt_status rt_source_there(const char *spec) RT_MUST_CHECK;
 /* How two SPECs are related, by name: the same rows are divided alike, or otherwise; or nothing is known. */
 typedef enum rt_spec_relation { RT_SPEC_OTHER, RT_SPEC_SAME, RT_SPEC_DIVIDED } rt_spec_relation;
 rt_status rt_spec_compare(rt_spec_relation *out, const char *a, const char *b) RT_MUST_CHECK;

@@ -101,7 +101,7 @@ const char *rt_file_kind(const char *name);
 rt_status rt_dataset_open_spec(rt_dataset **out, const rt_spec *s, rt_data_options o) RT_MUST_CHECK;
 
 typedef rt_status (*rt_source_load)(rt_dataset *d, const rt_spec *s, rt_data_options o);
-#define RT_SOURCE(name, load, like, form, meaning)                                                           \
+#define RT_SOURCE(name, load, like, place, form, meaning)                                                    \
     rt_status load(rt_dataset *d, const rt_spec *s, rt_data_options o) RT_MUST_CHECK;
 #include "data/sources.def"
 #undef RT_SOURCE
@@ -120,6 +120,7 @@ typedef struct rt_picture_files {
     char **classes;
     int64_t nclasses;
 } rt_picture_files;
+bool rt_is_pattern(const char *path); /* has wildcards */
 /* Adds what a path means: a file, a pattern, a directory. */
 rt_status rt_picture_files_find(rt_picture_files *f, const char *path,
                                 const rt_data_options *o) RT_MUST_CHECK;

@@ -22,12 +22,15 @@
 #include <string.h>
 
 static const rt_source_info source_info[] = {
-#define RT_SOURCE(name, load, like, form, meaning) {name, form, meaning, like},
+#define RT_SOURCE(name, load, like, place, form, meaning) {name, form, meaning, like},
 #include "data/sources.def"
 #undef RT_SOURCE
 };
-static const rt_source_load source_load[] = {
-#define RT_SOURCE(name, load, like, form, meaning) load,
+static const struct {
+    rt_source_load load;
+    const char *place;
+} source[] = {
+#define RT_SOURCE(name, load, like, place, form, meaning) {load, place},
 #include "data/sources.def"
 #undef RT_SOURCE
 };
@@ -91,6 +94,33 @@ static rt_status source_find(int *out, const rt_spec *s) {
     return RT_OK;
 }
 
+/* A SPEC without a path means the place of its source. Borrows from s. */
+static rt_status at_place(rt_spec *out, int kind, const rt_spec *s) {
+    const char *place = source[kind].place;
+    *out = *s;
+    if (!place || s->paths > 0)
+        return RT_OK;
+    RT_FAIL_IF(!rt_dir_exists(place), RT_E_INPUT, "data '%s': %s is not there; wanted %s (%s)", s->whole,
+               place, source_info[kind].form, source_info[kind].meaning);
+    out->path[0] = (char *)place;
+    out->paths = 1;
+    return RT_OK;
+}
+
+rt_status rt_source_there(const char *spec) {
+    rt_spec s, placed;
+    int kind = 0;
+    RT_TRY(rt_spec_parse(&s, spec));
+    rt_status st = source_find(&kind, &s);
+    if (st == RT_OK)
+        st = at_place(&placed, kind, &s);
+    for (int i = 0; i < s.paths && st == RT_OK; i++)
+        if (!rt_file_exists(s.path[i]) && !rt_dir_exists(s.path[i]) && !rt_is_pattern(s.path[i]))
+            st = rt_error_set(RT_E_INPUT, __FILE__, __LINE__, "data '%s': %s is not there", spec, s.path[i]);
+    rt_spec_deinit(&s);
+    return st;
+}
+
 static rt_status dataset_new(rt_dataset **out, const char *spec) {
     rt_dataset *d = NULL;
     *out = NULL;
@@ -142,13 +172,15 @@ const char *rt_dataset_resize(const rt_dataset *d) {
 rt_status rt_dataset_open_spec(rt_dataset **out, const rt_spec *s, rt_data_options o) {
     *out = NULL;
     rt_dataset *d = NULL;
-    int source = 0;
+    rt_spec placed;
+    int kind = 0;
     rt_status st = RT_OK;
     RT_FAIL_IF(o.limit < 0, RT_E_USAGE, "data '%s': limit %lld, wanted 0 or more", s->whole,
                (long long)o.limit);
-    RT_TRY_GOTO(source_find(&source, s));
+    RT_TRY_GOTO(source_find(&kind, s));
     RT_TRY_GOTO(dataset_new(&d, s->whole));
-    RT_TRY_GOTO(source_load[source](d, s, o));
+    RT_TRY_GOTO(at_place(&placed, kind, s));
+    RT_TRY_GOTO(source[kind].load(d, &placed, o));
     if (o.limit > 0) {
         d->valid_rows = RT_MAX(d->valid_rows - RT_MAX(d->train.n - o.limit, 0), 0);
         d->train.n = RT_MIN(d->train.n, o.limit);

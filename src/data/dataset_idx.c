@@ -20,7 +20,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char fashion_dir[] = "/usr/share/datasets/fashion-mnist";
 static const char *const fashion_names[10] = {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
                                               "Sandal",      "Shirt",   "Sneaker",  "Bag",   "Ankle boot"};
 
@@ -211,11 +210,7 @@ rt_status rt_load_mnist(rt_dataset *d, const rt_spec *s, rt_data_options o) {
 }
 
 rt_status rt_load_fashion_mnist(rt_dataset *d, const rt_spec *s, rt_data_options o) {
-    RT_TRY(rt_spec_check(s, 0, 1, NULL, 0));
-    const char *dir = s->paths ? s->path[0] : fashion_dir;
-    RT_FAIL_IF(s->paths == 0 && !rt_dir_exists(dir), RT_E_INPUT,
-               "%s is not there: install Debian package dataset-fashion-mnist, or say fashion-mnist:DIR",
-               dir);
-    RT_TRY(idx_load(d, dir, 10, &o));
+    RT_TRY(rt_spec_check(s, 1, 1, NULL, 0));
+    RT_TRY(idx_load(d, s->path[0], 10, &o));
     return rt_dataset_name_classes(d, fashion_names);
 }

@@ -303,10 +303,14 @@ static rt_status add_pattern(rt_picture_files *f, const char *path) {
     return RT_OK;
 }
 
+bool rt_is_pattern(const char *path) {
+    return strpbrk(path, WILD) != NULL;
+}
+
 rt_status rt_picture_files_find(rt_picture_files *f, const char *path, const rt_data_options *o) {
     if (rt_dir_exists(path))
         return add_directory(f, path, o);
-    if (!rt_file_exists(path) && strpbrk(path, WILD))
+    if (!rt_file_exists(path) && rt_is_pattern(path))
         return add_pattern(f, path);
     RT_FAIL_IF(!rt_picture_is_file(path), RT_E_INPUT, "%s: neither a directory nor a .png or .jpg file%s",
                path, rt_file_exists(path) ? "" : "; it is not there");

@@ -273,6 +273,9 @@ rt_status rt_recipe_run(rt_recipe *r, const rt_recipe_hooks *hooks) {
     pace p = begin_pace(r);
     wave w = {.r = r, .hooks = hooks};
     RT_TRY(rt_recipe_find_data(r));
+    for (int i = 0; i < r->count && hooks->check; i++)
+        if (r->nodes[r->order[i]].job.wanted)
+            RT_TRY(hooks->check(hooks->user, &r->nodes[r->order[i]].job));
     RT_TRY(rt_dir_make(r->dir));
     RT_TRY(rt_lock_take(&lock, r->dir)); /* two that write one measured.json would lose lines */
     RT_TRY_GOTO(rt_calloc(&w.at, (size_t)RT_MAX(hooks->at_once, 1), sizeof *w.at));

@@ -60,6 +60,9 @@ int rt_recipe_jobs(const rt_recipe *r);
 const rt_recipe_job *rt_recipe_job_get(const rt_recipe *r, int i);
 
 typedef struct rt_recipe_hooks {
+    /* Refuses a command whose flags are wrong or whose data are not there: asked of all that will be run, before the
+     * first is. NULL: nothing is refused. */
+    rt_status (*check)(void *user, const rt_recipe_job *job);
     /* Runs a command. resume: continue what an earlier call began. */
     rt_status (*run)(void *user, const rt_recipe_job *job, bool resume);
     /* Calls `work` for pieces 0 to n - 1, which do not need each other, in any order or by several processes, which all
