@@ -23,30 +23,42 @@ static bool good_name(const char *s, size_t n) {
     return n > 0 && n < RT_ASSESS_NAME_MAX;
 }
 
-static rt_status open_foreign(rt_assess_call *s, char *item) {
-    char *equals = strchr(item, '=');
-    RT_FAIL_IF(s->nforeign >= RT_ASSESS_OOD_MAX, RT_E_USAGE, "--ood: more than %d sets", RT_ASSESS_OOD_MAX);
-    RT_FAIL_IF(!equals || !good_name(item, (size_t)(equals - item)) || !equals[1], RT_E_USAGE,
-               "--ood: '%s' is not of the form NAME=SPEC (letters, digits, '-' and '_' in the name)", item);
-    rt_foreign *f = &s->foreign[s->nforeign];
-    *equals = 0;
-    snprintf(f->name, sizeof f->name, "%s", item);
-    snprintf(f->set, sizeof f->set, "ood:%s", item);
-    f->spec = equals + 1;
-    for (int i = 0; i < s->nforeign; i++)
-        RT_FAIL_IF(strcmp(s->foreign[i].name, f->name) == 0, RT_E_USAGE, "--ood: two sets are named '%s'",
-                   f->name);
-    s->nforeign++;
-    const rt_data_like like = rt_dataset_like(s->data);
-    RT_TRY(rt_dataset_open(&f->data, f->spec,
-                           (rt_data_options){.seed = s->o->seed,
-                                             .limit = s->o->limit,
-                                             .test_only = true,
-                                             .unlabelled = true,
-                                             .skip_broken = s->o->skip_broken,
-                                             .like = like.table ? &like : NULL}));
-    RT_FAIL_IF(rt_dataset_test(f->data)->n < 1, RT_E_INPUT, "--ood: %s has no rows", f->spec);
+/* Of "NAME=SPEC", a line break between two: cut in place, which the list then points into. */
+static rt_status name_foreigns(rt_foreign *list, int *n, char *items) {
+    *n = 0;
+    for (char *item = items, *end; item; item = end) {
+        if ((end = strchr(item, '\n')))
+            *end++ = 0;
+        char *equals = strchr(item, '=');
+        RT_FAIL_IF(*n >= RT_ASSESS_OOD_MAX, RT_E_USAGE, "--ood: more than %d sets", RT_ASSESS_OOD_MAX);
+        RT_FAIL_IF(!equals || !good_name(item, (size_t)(equals - item)) || !equals[1], RT_E_USAGE,
+                   "--ood: '%s' is not of the form NAME=SPEC (letters, digits, '-' and '_' in the name)",
+                   item);
+        rt_foreign *f = &list[*n];
+        *equals = 0;
+        snprintf(f->name, sizeof f->name, "%s", item);
+        snprintf(f->set, sizeof f->set, "ood:%s", item);
+        f->spec = equals + 1;
+        for (int i = 0; i < *n; i++)
+            RT_FAIL_IF(strcmp(list[i].name, f->name) == 0, RT_E_USAGE, "--ood: two sets are named '%s'",
+                       f->name);
+        ++*n;
+    }
     return RT_OK;
+}
+
+rt_status rt_foreigns_there(const char *ood) {
+    rt_foreign list[RT_ASSESS_OOD_MAX];
+    char *items = rt_strdup(ood);
+    int n;
+    if (!items)
+        return RT_E_MEMORY;
+    rt_status st = name_foreigns(list, &n, items);
+    for (int i = 0; i < n && st == RT_OK; i++)
+        if ((st = rt_source_there(list[i].spec)) != RT_OK)
+            st = rt_error_prefix(st, "--ood %s", list[i].name);
+    rt_free(items);
+    return st;
 }
 
 static rt_status open_foreigns(rt_assess_call *s) {
@@ -55,12 +67,18 @@ static rt_status open_foreigns(rt_assess_call *s) {
     s->specs = rt_strdup(s->o->ood);
     if (!s->specs)
         return RT_E_MEMORY;
-    for (char *item = s->specs; item;) {
-        char *end = strchr(item, '\n');
-        if (end)
-            *end++ = 0;
-        RT_TRY(open_foreign(s, item));
-        item = end;
+    RT_TRY(name_foreigns(s->foreign, &s->nforeign, s->specs));
+    const rt_data_like like = rt_dataset_like(s->data);
+    for (int i = 0; i < s->nforeign; i++) {
+        rt_foreign *f = &s->foreign[i];
+        RT_TRY(rt_dataset_open(&f->data, f->spec,
+                               (rt_data_options){.seed = s->o->seed,
+                                                 .limit = s->o->limit,
+                                                 .test_only = true,
+                                                 .unlabelled = true,
+                                                 .skip_broken = s->o->skip_broken,
+                                                 .like = like.table ? &like : NULL}));
+        RT_FAIL_IF(rt_dataset_test(f->data)->n < 1, RT_E_INPUT, "--ood: %s has no rows", f->spec);
     }
     return RT_OK;
 }

@@ -58,6 +58,8 @@ typedef struct rt_assessment rt_assessment;
 rt_assess_options rt_assess_options_of(const rt_config *c); /* all but command, stop and progress */
 rt_status rt_assess_run(const rt_assess_options *o, const char *const *runs, int n, rt_pool *pool,
                         rt_assessment **out) RT_MUST_CHECK;
+/* Refuses what --ood would: items of another form, and data that are not there (rt_source_there). */
+rt_status rt_foreigns_there(const char *ood) RT_MUST_CHECK;
 void rt_assessment_destroy(rt_assessment **a);
 /* What rt_assessment_save left in a run's metrics.json; *out is NULL if there is nothing. It can be asked and
  * put into tables, but not written again. */

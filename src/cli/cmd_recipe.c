@@ -8,6 +8,7 @@
  * On several ranks, commands that do not need each other go on at the same time, each on ranks of its own; the first of
  * these writes its run and its mark in done/, rank 0 of all the results.
  */
+#include "assess/assess.h"
 #include "base/alloc.h"
 #include "base/file.h"
 #include "base/timer.h"
@@ -224,23 +225,6 @@ static void end_command(command *c) {
     rt_config_deinit(&c->cli.config);
 }
 
-/* Sets of foreign rows, NAME=SPEC and a line break between two. What is wrong with that form, their verb says. */
-static rt_status check_foreign(const char *list) {
-    rt_status st = RT_OK;
-    char *text = rt_strdup(list), *next;
-    if (!text)
-        return RT_E_MEMORY;
-    for (char *item = text; item && st == RT_OK; item = next) {
-        const char *equals;
-        if ((next = strchr(item, '\n')))
-            *next++ = 0;
-        if ((equals = strchr(item, '=')))
-            st = rt_source_there(equals + 1);
-    }
-    rt_free(text);
-    return st;
-}
-
 static rt_status check_job(void *user, const rt_recipe_job *job) {
     command c;
     const rt_config *o = &c.cli.config;
@@ -250,7 +234,7 @@ static rt_status check_job(void *user, const rt_recipe_job *job) {
     if (st == RT_OK && o->aux)
         st = rt_source_there(o->aux);
     if (st == RT_OK && o->ood)
-        st = check_foreign(o->ood);
+        st = rt_foreigns_there(o->ood);
     end_command(&c);
     return st == RT_OK ? st : rt_error_prefix(st, "%s", job->name);
 }

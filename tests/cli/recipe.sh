@@ -147,14 +147,14 @@ expect 3 "needs data that are not there: mine/a.csv, mine/a.splits; --data-dir s
 check "before anything is run" sh -c '! test -e results/lacking'
 sed 's/data: "spiral:n=200"}/data: "spiral:n=200", ood: ["ring=ring", "far=csv:far.csv"]}/' small.yaml >foreign.yaml
 run recipe run foreign.yaml
-expect 3 "measure.teacher-1: data 'csv:far.csv': far.csv is not there" "so are data that a recipe names itself"
+expect 3 "measure.teacher-1: --ood far: data 'csv:far.csv': far.csv is not there" "so are data that a recipe names itself"
 check "before anything is run, too" sh -c '! test -e results/foreign'
 if have unshare && { unshare -rm true 2>/dev/null || { echo "skipped: no name spaces" && false; }; }; then
     sed 's/data: "spiral:n=200"}/data: "spiral:n=200", ood: ["clothes=fashion-mnist"]}/' small.yaml >clothes.yaml
     mkdir empty
     unshare -rm sh -c 'mount --bind empty /usr/share && exec "$RETORT" recipe run clothes.yaml' >out 2>err </dev/null
     rc=$?
-    expect 3 "measure.teacher-1: data 'fashion-mnist': /usr/share/datasets/fashion-mnist is not there; wanted fashion-mnist[:DIR]" "and those that have a place of their own"
+    expect 3 "measure.teacher-1: --ood clothes: data 'fashion-mnist': /usr/share/datasets/fashion-mnist is not there; wanted fashion-mnist[:DIR]" "and those that have a place of their own"
 fi
 sed 's/epochs: 2/epochs: many/' small.yaml >flags.yaml
 run recipe run flags.yaml
