@@ -102,7 +102,9 @@ rt_status rt_table_samples(const rt_table *t, int64_t row, int64_t column, rt_sa
     *n = *wanted = *missing = 0;
     RT_TRY(read_where(t->r, i, &where));
     RT_TRY(read_where(t->r, k, &where));
-    RT_TRY(rt_recipe_is_on(t->r, k, &on));
+    RT_TRY(rt_recipe_is_on(t->r, t->spec, &on));
+    if (on)
+        RT_TRY(rt_recipe_is_on(t->r, k, &on));
     for (int at = 0; on && at < t->r->count; at++) {
         rt_jval v;
         double x;

@@ -55,7 +55,7 @@ rt_status rt_recipe_check(const rt_recipe *r) RT_MUST_CHECK;
 rt_status rt_recipe_expand(rt_recipe *r) RT_MUST_CHECK;
 /* "${name}" replaced by values of loops and variables. */
 rt_status rt_recipe_fill(rt_recipe *r, const rt_binding *at, const char *text, rt_str *out) RT_MUST_CHECK;
-/* Is a stage, column or claim part of this scale? Not if its `when` is there, and empty. */
+/* Is a stage, table, column or claim part of this scale? Not if its `when` is there, and empty. */
 rt_status rt_recipe_is_on(rt_recipe *r, rt_jval object, bool *on) RT_MUST_CHECK;
 /* Do the two agree on every loop that both have? */
 bool rt_binding_agrees(const rt_binding *a, const rt_binding *b);

@@ -40,7 +40,9 @@ sed -n '/^### Ranked/,/^### /p' out | grep -E '^. (teacher|kd|no) ' >ranked
 check "sorted rows are from best to worst, those without a number last" sh -c 'head -n 4 ranked | cut -d"|" -f3 | sort -cn && tail -n 1 ranked | grep -q "no number" && test "$(wc -l <ranked)" -eq 5'
 check "what is off at this scale is left out: stages, columns, rows, claims" sh -c 'grep -q "^| .* | always | runs |$" out && grep -q "of what is always there" out && ! grep -qE "more alone|extra|of more|only there" out && ! ls results/small/quick/runs | grep -q extra'
 check "results are JSON" json $dir/results.json
+check "a whole table, too" sh -c 'grep -A2 "^### A whole table" out | grep -q "^Not part of this scale"'
 run recipe run small.yaml --scale small
+check "a table that is on is there" sh -c 'grep -A4 "^### A whole table" out | grep -q "^| kd | [0-9]"'
 check "a scale that compares orderings does not judge cells" grep -qE '^\| ensemble \| .*\(80\.0 ± 1\.0\)' out
 check "what is on at this scale is there" sh -c 'grep -q "^| .* | always | more alone | runs |$" out && grep -q "^| extra |" out && grep -q "of more" out && grep -q "only there" out'
 tr '\n' ' ' <out >joined # prose is folded
