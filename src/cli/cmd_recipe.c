@@ -225,15 +225,25 @@ static void end_command(command *c) {
     rt_config_deinit(&c->cli.config);
 }
 
+/* Commands that make no run and measure none, such as `predict`, may write files that others read. */
+static bool makes_files(const rt_recipe *r) {
+    for (int i = 0; i < rt_recipe_jobs(r); i++)
+        if (!rt_recipe_job_get(r, i)->dir && strcmp(rt_recipe_job_get(r, i)->verb, "eval") != 0)
+            return true;
+    return false;
+}
+
 static rt_status check_job(void *user, const rt_recipe_job *job) {
+    const runner *w = user;
     command c;
     const rt_config *o = &c.cli.config;
-    rt_status st = begin_command(&c, user, job, NULL);
-    if (st == RT_OK && o->data)
+    rt_status st = begin_command(&c, w, job, NULL);
+    const bool there = !makes_files(w->recipe);
+    if (st == RT_OK && there && o->data)
         st = rt_source_there(o->data);
-    if (st == RT_OK && o->aux)
+    if (st == RT_OK && there && o->aux)
         st = rt_source_there(o->aux);
-    if (st == RT_OK && o->ood)
+    if (st == RT_OK && there && o->ood)
         st = rt_foreigns_there(o->ood);
     end_command(&c);
     return st == RT_OK ? st : rt_error_prefix(st, "%s", job->name);

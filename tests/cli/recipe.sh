@@ -158,6 +158,9 @@ if have unshare && { unshare -rm true 2>/dev/null || { echo "skipped: no name sp
     rc=$?
     expect 3 "measure.teacher-1: --ood clothes: data 'fashion-mnist': /usr/share/datasets/fashion-mnist is not there; wanted fashion-mnist[:DIR]" "and those that have a place of their own"
 fi
+sed 's/^tables:/  - {name: answers, verb: predict, runs: ["@teacher seed=1"], with: {data: "spiral:n=200", out: made.csv}}\n  - {name: reader, verb: train, with: {data: "csv:made.csv", arch: "mlp:4", epochs: 1}}\n&/' small.yaml >made.yaml
+run recipe run made.yaml
+expect 0 "" "a file that a command of the recipe makes is not missed beforehand"
 sed 's/epochs: 2/epochs: many/' small.yaml >flags.yaml
 run recipe run flags.yaml
 expect 2 "many" "a wrong flag is told"
