@@ -175,21 +175,28 @@ done:
 
 /* ---- time ---- */
 
-/* Seconds that are left: the work that is left, at the pace so far. Before there is one, at the pace of the scale's
- * `minutes`, which counts as a hundredth of the work. */
+/* Seconds that are left: the work that is left, at the pace so far. Before there is one, at the pace of what such a
+ * processor did earlier, or else of the scale's `minutes`, which counts as a hundredth of the work. */
 typedef struct pace {
-    double all, left, worked, per_work, start; /* work by weight; per_work: NaN if the scale does not say */
+    double all, left, worked, per_work, start; /* work by weight; per_work: NaN if nothing says */
 } pace;
 
-static pace begin_pace(const rt_recipe *r) {
+static pace begin_pace(const rt_recipe *r, const char *cpu) {
     pace p = {.per_work = NAN, .start = rt_time_now()};
     const char *minutes = rt_jval_text(r->scale, "minutes");
-    double m;
+    double m, seconds = 0, work = 0;
     for (int i = 0; i < r->count; i++) {
-        p.all += r->nodes[i].job.weight;
-        p.left += r->nodes[i].job.wanted ? r->nodes[i].job.weight : 0;
+        const rt_recipe_node *n = &r->nodes[i];
+        p.all += n->job.weight;
+        p.left += n->job.wanted ? n->job.weight : 0;
+        if (n->job.done && n->cpu && cpu && strcmp(n->cpu, cpu) == 0) {
+            seconds += n->seconds;
+            work += n->job.weight;
+        }
     }
-    if (*minutes && rt_parse_f64(minutes, strlen(minutes), false, &m) && p.all > 0)
+    if (seconds > 0 && work > 0)
+        p.per_work = seconds / work;
+    else if (*minutes && rt_parse_f64(minutes, strlen(minutes), false, &m) && p.all > 0)
         p.per_work = 60 * m / p.all;
     return p;
 }
@@ -270,7 +277,7 @@ static rt_status run_wave(wave *w, pace *p) {
 rt_status rt_recipe_run(rt_recipe *r, const rt_recipe_hooks *hooks) {
     rt_lock *lock = NULL;
     rt_status st;
-    pace p = begin_pace(r);
+    pace p = begin_pace(r, hooks->cpu);
     wave w = {.r = r, .hooks = hooks};
     RT_TRY(rt_recipe_find_data(r));
     for (int i = 0; i < r->count && hooks->check; i++)
