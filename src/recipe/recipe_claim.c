@@ -14,7 +14,7 @@
  * e^2 is the sum of the squared standard errors of both cells (recipe_cell.c), or, with `pair: split`, that of the
  * differences of runs with the same value of that loop: what the runs have in common, such as a hard test set, is then
  * no noise. "lowest" holds if all comparisons do, and does not hold if one does not. The error of a single run is that
- * of its test rows: seeds differ by more, so a verdict on single runs is marked as such.
+ * of its test rows: seeds differ by more; and two runs can be close to each other by luck. Verdicts on so few are marked.
  */
 #include "base/alloc.h"
 #include "recipe/recipe_table.h"
@@ -97,8 +97,14 @@ static double error_of(const rt_table *t, const operand *o) {
     return o->row < 0 ? 0 : rt_table_cell(t, o->row, o->column)->error;
 }
 
-static bool is_one_run(const rt_table *t, const operand *o) {
-    return o->row >= 0 && rt_table_cell(t, o->row, o->column)->n == 1;
+static int fewest_runs(const rt_table *t, const operand *a, const operand *b) {
+    const int x = a->row < 0 ? 0 : rt_table_cell(t, a->row, a->column)->n,
+              y = b->row < 0 ? 0 : rt_table_cell(t, b->row, b->column)->n;
+    return x && y ? RT_MIN(x, y) : x + y;
+}
+
+const char *rt_judgement_caution(const rt_judgement *g) {
+    return g->runs == 1 ? ", one run" : g->runs == 2 ? ", two runs" : "";
 }
 
 /* ---- judging ---- */
@@ -118,10 +124,9 @@ static rt_status compare(const rt_table *t, const operand *a, const operand *b, 
     out->difference = sign * (b->value - a->value);
     if (*pair && a->row >= 0 && b->row >= 0)
         RT_TRY(paired_error(t, pair, a, b, &out->error));
-    if (!isfinite(out->error)) {
+    if (!isfinite(out->error))
         out->error = hypot(error_of(t, a), error_of(t, b));
-        out->one_run = is_one_run(t, a) || is_one_run(t, b);
-    }
+    out->runs = fewest_runs(t, a, b);
     out->verdict = !isfinite(out->error)               ? RT_CLAIM_NO_NOISE_KNOWN
                    : out->difference > 2 * out->error  ? RT_CLAIM_HOLDS
                    : out->difference < -2 * out->error ? RT_CLAIM_FAILS

@@ -2,8 +2,8 @@
  * recipe_page.c - the tables of all recipes that were run on one page: every cell a strip with our mean and its
  * interval above, the paper's number below.
  *
- * A strip spans the numbers of its column, but for those farther than three times the middle half's width from it,
- * which stand at the edge as arrows: one network that learnt nothing would else hide all other differences. An interval
+ * A strip spans the numbers of its column. Those farther from the middle half than three times its width stand at the
+ * edge as arrows if that halves the strip: one network that learnt nothing would hide all other differences. An interval
  * is the mean -+ 2 standard errors, ours; of a paper's number its deviation. Where a scale only compares orderings, the
  * paper's numbers have an axis of their own. Nothing of the page moves: it has style and drawings, and no script.
  */
@@ -52,8 +52,13 @@ static axis axis_of(double *x, int64_t n) {
     axis a = {.lo = n ? x[0] : 0, .hi = n ? x[n - 1] : 1};
     if (n >= 4) {
         const double low = x[n / 4], high = x[(3 * n) / 4], far = 3 * (high - low);
-        a.lo = far > 0 ? fmax(a.lo, low - far) : a.lo;
-        a.hi = far > 0 ? fmin(a.hi, high + far) : a.hi;
+        int64_t first = 0, last = n - 1;
+        while (x[first] < low - far)
+            first++;
+        while (x[last] > high + far)
+            last--;
+        if (x[last] > x[first] && a.hi - a.lo >= 2 * (x[last] - x[first]))
+            a = (axis){.lo = x[first], .hi = x[last]};
     }
     if (!(a.hi > a.lo)) {
         const double wide = fmax(fabs(a.lo) * 0.05, 1e-9);
@@ -164,7 +169,7 @@ static bool has_paper(const rt_table *t, int64_t k) {
 }
 
 static void head(rt_str *out, const rt_table *t, const axis *ours) {
-    rt_str_append(out, "<div class=\"scroll\" tabindex=\"0\"><table><thead><tr><th>");
+    rt_str_append(out, "<div class=\"scroll\" tabindex=\"0\"><table><thead><tr><th class=\"name\">");
     rt_report_escape(out, rt_jval_text(t->spec, "corner"));
     rt_str_append(out, "</th>");
     for (int64_t k = 0; k < t->ncolumns; k++) {
@@ -192,7 +197,7 @@ static rt_status draw_table(rt_str *out, const rt_table *t) {
         const int64_t i = t->order[at];
         if (!rt_table_has(t, i, -1) || rt_table_row_is_open(t, i))
             continue;
-        rt_str_append(out, "<tr><th scope=\"row\">");
+        rt_str_append(out, "<tr><th class=\"name\" scope=\"row\">");
         rt_report_escape(out, rt_jval_text(rt_jval_at(t->rows, i), "label"));
         rt_str_append(out, "</th>");
         for (int64_t k = 0; k < t->ncolumns; k++)
@@ -237,7 +242,7 @@ static rt_status list_claims(rt_str *out, const rt_table *t, tally *sum) {
         if (isfinite(g.difference) && isfinite(g.error))
             rt_str_appendf(out, " <span class=\"note\">by %.*f ± %.*f%s</span>",
                            rt_table_digits(t, g.column) + 1, g.difference, rt_table_digits(t, g.column) + 1,
-                           g.error, g.one_run ? ", one run" : "");
+                           g.error, rt_judgement_caution(&g));
         rt_str_append(out, "</li>\n");
     }
     rt_str_append(out, "</ul>\n");
@@ -321,7 +326,7 @@ static void begin_page(rt_str *out) {
               "can be compared, diamonds have an axis of their own. An arrow stands for a number outside the "
               "axis. A claim holds, or does "
               "not, if the difference is more than two standard errors; that of one run knows test rows, not "
-              "seeds.");
+              "seeds, and that of two is a weak one.");
     rt_str_append(out, "</header>\n<section><h2>Claims</h2><div "
                        "class=\"scroll\"><table><thead><tr><th>experiment</th><th>scale</th>"
                        "<th>each claim a square</th><th>hold</th><th>within noise</th>"

@@ -151,7 +151,7 @@ static void text_claim(rt_str *out, const rt_table *t, const rt_judgement *g, co
     if (isfinite(g->difference))
         rt_str_appendf(out, " (by %.*f", digits, g->difference);
     if (isfinite(g->difference) && isfinite(g->error))
-        rt_str_appendf(out, " ± %.*f%s", digits, g->error, g->one_run ? ", one run" : "");
+        rt_str_appendf(out, " ± %.*f%s", digits, g->error, rt_judgement_caution(g));
     rt_str_append(out, isfinite(g->difference) ? ")\n" : "\n");
 }
 
@@ -168,8 +168,8 @@ static void json_claim(rt_json *j, const rt_judgement *g, rt_jval claim) {
         rt_json_f64(j, "difference", g->difference);
     if (isfinite(g->error))
         rt_json_f64(j, "error", g->error);
-    if (isfinite(g->error) && g->one_run)
-        rt_json_bool(j, "one_run", true);
+    if (isfinite(g->error))
+        rt_json_i64(j, "runs", g->runs);
     rt_json_object_end(j);
 }
 
@@ -313,7 +313,7 @@ static void text_intro(rt_str *out, const rt_recipe *r, double seconds) {
     rt_str_append(out, " A claim holds, or does not, if its difference (in parentheses, ± standard error) is "
                        "more than two standard "
                        "errors; else it is within noise. The error of one run is that of its test rows, and "
-                       "says nothing of seeds.\n\n");
+                       "says nothing of seeds; that of two is a weak one.\n\n");
 }
 
 /* Breaks lines of prose at 120 columns, by turning spaces into line ends; headings and tables stay. No line begins with

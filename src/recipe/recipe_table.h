@@ -66,8 +66,10 @@ typedef struct rt_judgement {
     rt_verdict verdict;
     double difference, error;
     int64_t column; /* of the difference */
-    bool one_run;   /* on a side: the error is that of test rows, and knows nothing of seeds */
+    int runs;       /* the fewest of a side; 0: sides of numbers alone */
 } rt_judgement;
 rt_status rt_claim_judge(const rt_table *t, rt_jval claim, rt_judgement *out) RT_MUST_CHECK;
+/* What to say behind an error that few runs stand behind: ", one run", ", two runs", or nothing. */
+const char *rt_judgement_caution(const rt_judgement *g);
 
 #endif

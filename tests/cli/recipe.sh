@@ -30,7 +30,7 @@ check "a stage like another has its loops and flags, and its own" grep -q '^reto
 run recipe run small.yaml
 expect 0 "" "a recipe runs"
 check "the table has means over seeds" grep -qE '^\| ensemble \| .*± .*\(80\.0 ± 1\.0 [✓✗]\)' out
-check "and a verdict on the claim" grep -qE '^- \*\*(holds|does not hold|within noise):\*\* the ensemble beats kd \(by -?[0-9.]+ ± [0-9.]+\)$' out
+check "and a verdict on the claim" grep -qE '^- \*\*(holds|does not hold|within noise):\*\* the ensemble beats kd \(by -?[0-9.]+ ± [0-9.]+, two runs\)$' out
 check "the least of the runs has no deviation" grep -qE '^\| any seed \| [0-9.]+ \| 2 \|$' out
 least() { sed -n "s/^| $1 | \([0-9.]*\) | .*/\1/p" out | head -n 1; }
 check "and is the least" test "$(least 'any seed')" = "$(printf '%s\n' "$(least 'seed one')" "$(least 'seed two')" | sort -n | head -n 1)"

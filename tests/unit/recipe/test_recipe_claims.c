@@ -116,11 +116,13 @@ static const char measured_yaml[] = "order: seed\n"
                                     "    columns: [{id: nll, value: sets.test.nll}, {id: c, value: "
                                     "sets.corrupt.nll}, {id: auroc, value: 'sets.ood:x.auroc.entropy'}]\n"
                                     "    rows: [{id: a, runs: a}, {id: b, runs: b}, {id: one, runs: a, "
-                                    "where: {seed: 1}}, {id: teacher, runs: teacher, where: {t: x}}]\n"
+                                    "where: {seed: 1}}, {id: teacher, runs: teacher, where: {t: x}},\n"
+                                    "           {id: both, runs: teacher}]\n"
                                     "    claims: [{text: apart, holds: 'a.nll < b.nll'}, {text: in pairs, "
                                     "pair: seed, holds: 'a.nll < b.nll'},\n"
                                     "             {text: by interval, holds: 'one.auroc > 0.8'}, {text: not "
-                                    "by interval, holds: 'one.auroc > 0.88'}]\n";
+                                    "by interval, holds: 'one.auroc > 0.88'},\n"
+                                    "             {text: of two, holds: 'both.auroc > 0.8'}]\n";
 
 /* Lines of all commands but those whose names begin with `without`: numbers by seed, far apart, but b is 0.1 above a. */
 static void write_measured(const char *without) {
@@ -176,6 +178,7 @@ static void test_measured(void **state) {
     assert_non_null(strstr(rt_str_text(&markdown), "**holds:** by interval (by 0.1000 ± 0.0100, one run)"));
     assert_non_null(
         strstr(rt_str_text(&markdown), "**within noise:** not by interval (by 0.0200 ± 0.0100, one run)"));
+    assert_non_null(strstr(rt_str_text(&markdown), "**holds:** of two (by 0.1000 ± 0.0000, two runs)"));
     rt_str_deinit(&json);
     rt_str_deinit(&markdown);
     rt_recipe_destroy(&r);
