@@ -18,7 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { JOBS_MAX = 20000, VALUES_MAX = 4096 };
+enum { JOBS_MAX = 20000, VALUES_MAX = 4096, LIKES_MAX = 4 };
 
 const char *rt_jval_text(rt_jval object, const char *key) {
     const char *s = "";
@@ -188,29 +188,45 @@ static rt_status loop_values(rt_recipe *r, const rt_binding *at, rt_jval v, valu
 
 /* ---- commands ---- */
 
-/* A stage, and the one it is like, whose keys stand in for those it does not have; NULL: none. */
+/* A stage, the one it is like, the one that is like, and so on: keys of the first that has them count. */
 typedef struct stage {
-    rt_jval own, base;
+    rt_jval part[LIKES_MAX];
+    int n;
 } stage;
 
 static rt_jval stage_get(const stage *s, const char *key) {
-    rt_jval v = rt_jval_get(s->own, key);
-    return v ? v : rt_jval_get(s->base, key);
+    rt_jval v = rt_jval_get(s->part[0], key);
+    for (int i = 1; i < s->n && !v; i++)
+        v = rt_jval_get(s->part[i], key);
+    return v;
 }
 
 static const char *stage_text(const stage *s, const char *key) {
-    return rt_jval_text(rt_jval_get(s->own, key) ? s->own : s->base, key);
+    const char *text = "";
+    rt_jval_str(stage_get(s, key), &text);
+    return text;
 }
 
-static rt_status find_base(const rt_recipe *r, rt_jval stages, int64_t at, stage *out) {
-    *out = (stage){.own = rt_jval_at(stages, at)};
-    const char *like = rt_jval_text(out->own, "like");
-    for (int64_t i = 0; *like && i < at && !out->base; i++)
-        if (strcmp(rt_jval_text(rt_jval_at(stages, i), "name"), like) == 0)
-            out->base = rt_jval_at(stages, i);
-    RT_FAIL_IF(*like && (!out->base || *rt_jval_text(out->base, "like")), RT_E_INPUT,
-               "recipe %s: stage '%s' is like '%s', which is %s", r->name, rt_jval_text(out->own, "name"),
-               like, out->base ? "like another itself" : "no earlier stage");
+static const char *stage_name(const stage *s) {
+    return rt_jval_text(s->part[0], "name");
+}
+
+/* Stages are like earlier ones only, so that this ends. */
+static rt_status find_stage(const rt_recipe *r, rt_jval stages, int64_t at, stage *out) {
+    const char *like;
+    *out = (stage){.part = {rt_jval_at(stages, at)}, .n = 1};
+    while (*(like = rt_jval_text(out->part[out->n - 1], "like"))) {
+        int64_t i = 0;
+        while (i < at && strcmp(rt_jval_text(rt_jval_at(stages, i), "name"), like) != 0)
+            i++;
+        RT_FAIL_IF(i == at, RT_E_INPUT, "recipe %s: stage '%s' is like '%s', which is no earlier stage",
+                   r->name, stage_name(out), like);
+        RT_FAIL_IF(out->n == LIKES_MAX, RT_E_INPUT,
+                   "recipe %s: stage '%s' is like one that is like one, and so on, more than %d in all",
+                   r->name, stage_name(out), LIKES_MAX);
+        out->part[out->n++] = rt_jval_at(stages, i);
+        at = i;
+    }
     return RT_OK;
 }
 
@@ -347,18 +363,27 @@ static rt_status add_values(rt_recipe *r, rt_recipe_node *node, const char *key,
     return RT_OK;
 }
 
-/* Flags of the stage it is like, with the stage's own values, then those the stage adds. */
-static rt_status add_flags(rt_recipe *r, rt_recipe_node *node, const stage *s) {
-    rt_jval base = rt_jval_get(s->base, "with"), own = rt_jval_get(s->own, "with");
-    for (int64_t i = 0; i < rt_jval_len(base); i++) {
-        const char *key = rt_jval_key(base, i);
-        rt_jval v = rt_jval_get(own, key);
-        RT_TRY(add_values(r, node, key, v ? v : rt_jval_get(base, key)));
+/* A flag's value, and the farthest part that has it. */
+static rt_jval stage_flag(const stage *s, const char *key, int *farthest) {
+    rt_jval first = NULL;
+    for (int i = 0; i < s->n; i++) {
+        rt_jval v = rt_jval_get(rt_jval_get(s->part[i], "with"), key);
+        first = first ? first : v;
+        *farthest = v ? i : *farthest;
     }
-    for (int64_t i = 0; i < rt_jval_len(own); i++) {
-        const char *key = rt_jval_key(own, i);
-        if (!rt_jval_get(base, key))
-            RT_TRY(add_values(r, node, key, rt_jval_get(own, key)));
+    return first;
+}
+
+/* Flags of the stages it is like, with the stage's own values, then those that the stage adds. */
+static rt_status add_flags(rt_recipe *r, rt_recipe_node *node, const stage *s) {
+    for (int k = s->n - 1; k >= 0; k--) {
+        rt_jval with = rt_jval_get(s->part[k], "with");
+        for (int64_t i = 0; i < rt_jval_len(with); i++) {
+            int farthest = k;
+            rt_jval v = stage_flag(s, rt_jval_key(with, i), &farthest);
+            if (farthest == k)
+                RT_TRY(add_values(r, node, rt_jval_key(with, i), v));
+        }
     }
     return RT_OK;
 }
@@ -447,8 +472,7 @@ static rt_status stage_number(const rt_recipe *r, const stage *s, const char *ke
     const char *text = stage_text(s, key);
     *out = otherwise;
     RT_FAIL_IF(*text && (!rt_parse_f64(text, strlen(text), false, out) || *out < 0), RT_E_INPUT,
-               "recipe %s: %s: %s is '%s', wanted a number from 0 on", r->name, rt_jval_text(s->own, "name"),
-               key, text);
+               "recipe %s: %s: %s is '%s', wanted a number from 0 on", r->name, stage_name(s), key, text);
     return RT_OK;
 }
 
@@ -458,7 +482,7 @@ static rt_status add_job(rt_recipe *r, const stage *s, const rt_binding *at, con
     RT_TRY(new_node(r, &node));
     rt_recipe_job *j = &node->job;
     node->at = *at;
-    j->stage = rt_jval_text(s->own, "name");
+    j->stage = stage_name(s);
     j->verb = stage_text(s, "verb");
     rt_str name;
     rt_str_init(&name);
@@ -508,7 +532,7 @@ typedef struct expansion {
 } expansion;
 
 static rt_status add_commands(expansion *x) {
-    const char *name = rt_jval_text(x->s->own, "name");
+    const char *name = stage_name(x->s);
     rt_recipe_node probe = {.at = x->at, .job = {.stage = name}};
     int n = 0;
     RT_TRY(list_runs(x->r, &probe, x->runs, x->list, &n));
@@ -541,11 +565,11 @@ static rt_status expand_loops(expansion *x) {
 
 static rt_status expand_stage(rt_recipe *r, const stage *s) {
     expansion x = {.r = r, .s = s, .each = stage_get(s, "each"), .runs = stage_get(s, "runs")};
-    const char *name = rt_jval_text(s->own, "name"), *verb = stage_text(s, "verb");
+    const char *name = stage_name(s), *verb = stage_text(s, "verb");
     RT_FAIL_IF(!*name || name_length(name) != strlen(name) || !*verb, RT_E_INPUT,
                "recipe %s: stage '%s' needs a name of a-z, 0-9, '-' and a verb", r->name, name);
     bool on;
-    RT_TRY(rt_recipe_is_on(r, s->own, &on));
+    RT_TRY(rt_recipe_is_on(r, s->part[0], &on));
     if (!on)
         return RT_OK;
     for (int i = 0; i < r->count; i++) /* what is found by a stage's name are commands of earlier ones only */
@@ -563,7 +587,7 @@ rt_status rt_recipe_expand(rt_recipe *r) {
     RT_FAIL_IF(rt_jval_len(stages) < 1, RT_E_INPUT, "recipe %s: no stages", r->name);
     for (int64_t i = 0; i < rt_jval_len(stages); i++) {
         stage s;
-        RT_TRY(find_base(r, stages, i, &s));
+        RT_TRY(find_stage(r, stages, i, &s));
         RT_TRY(expand_stage(r, &s));
     }
     return RT_OK;

@@ -27,6 +27,7 @@ if have python3; then
 fi
 run recipe show small.yaml --scale small
 check "a stage like another has its loops and flags, and its own" grep -q '^retort distill --teacher=results/small/small/runs/teacher-1 --data=spiral:n=200 --arch=mlp:12 --epochs=1 --seed=1 --method=ae-kd --out=results/small/small/runs/extra-1$' out
+check "and so has one that is like that" grep -q '^retort distill --teacher=results/small/small/runs/teacher-1 --data=spiral:n=200 --arch=mlp:12 --epochs=1 --seed=7 --method=ae-kd --alpha=0.5 --out=results/small/small/runs/further-1$' out
 run recipe run small.yaml
 expect 0 "" "a recipe runs"
 check "the table has means over seeds" grep -qE '^\| ensemble \| .*± .*\(80\.0 ± 1\.0 [✓✗]\)' out

@@ -69,8 +69,12 @@ static void test_form(void **state) {
         {"like nothing", SCALES "stages: [{name: a, like: b}, {name: b, verb: train}]\n",
          "like 'b', which is no earlier"},
         {"like one that is like another",
-         SCALES "stages: [{name: a, verb: train}, {name: b, like: a}, {name: c, like: b}]\n",
-         "like another itself"},
+         SCALES "stages: [{name: a, verb: train}, {name: b, like: a}, {name: c, like: b}]\n", NULL},
+        {"like one that is like one, and so on",
+         SCALES
+         "stages: [{name: a, verb: train}, {name: b, like: a}, {name: c, like: b}, {name: d, like: c}, "
+         "{name: e, like: d}]\n",
+         "stage 'e' is like one that is like one, and so on, more than 4"},
         {"no stages", SCALES, "no stages"},
         {"no scales", STAGES, "no scales"},
     };
