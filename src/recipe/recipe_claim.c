@@ -14,7 +14,8 @@
  * e^2 is the sum of the squared standard errors of both cells (recipe_cell.c), or, with `pair: split`, that of the
  * differences of runs with the same value of that loop: what the runs have in common, such as a hard test set, is then
  * no noise. "lowest" holds if all comparisons do, and does not hold if one does not. The error of a single run is that
- * of its test rows: seeds differ by more; and two runs can be close to each other by luck. Verdicts on so few are marked.
+ * of its test rows: seeds differ by more; and two runs can be close to each other by luck. Verdicts on so few are
+ * marked.
  */
 #include "base/alloc.h"
 #include "recipe/recipe_table.h"
